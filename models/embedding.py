@@ -1,0 +1,68 @@
+"""Token embedding with sinusoidal positions."""
+
+import keras
+import numpy as np
+from keras import ops
+
+PADDING_ID = 0
+
+
+def sinusoidal_positions(length, hidden_dim, dtype="float32"):
+    """Position vectors: a sine half, then a cosine half.
+
+    Timescales grow geometrically from 1 to 10,000 (Vaswani et al. 2017, in the
+    tensor2tensor order that the authors use).
+
+    Args:
+      length: number of positions, an int or a scalar tensor.
+      hidden_dim: width, even.
+
+    Returns:
+      (length, hidden_dim).
+    """
+    half = hidden_dim // 2
+    rates = np.exp(-np.log(1e4) * np.arange(half) / max(half - 1, 1))
+    positions = ops.cast(ops.arange(length), "float32")[:, None]
+    angles = positions * ops.convert_to_tensor(rates.astype("float32"))
+    table = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=1)
+    return ops.cast(table, dtype)
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class TokenEmbedding(keras.layers.Layer):
+    """sqrt(d) * table[token], zero at padding, plus sinusoidal positions.
+
+    Args:
+      vocabulary_size: number of ids, padding (0) included.
+      hidden_dim: d, even.
+    """
+
+    def __init__(self, vocabulary_size, hidden_dim, **kwargs):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+
+    def build(self, input_shape):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocabulary_size, self.hidden_dim),
+            initializer=keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5),
+        )
+
+    def call(self, tokens):
+        """Embeds (batch, length) ids to (batch, length, hidden_dim)."""
+        vectors = ops.take(self.embeddings, tokens, axis=0)
+        real = ops.cast(ops.not_equal(tokens, PADDING_ID), vectors.dtype)
+        vectors *= real[:, :, None] * self.hidden_dim**0.5
+        length = ops.shape(tokens)[1]
+        return vectors + sinusoidal_positions(length, self.hidden_dim, vectors.dtype)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape, self.hidden_dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+        }

@@ -1,0 +1,51 @@
+"""The depth-dependent part of time-evolving attention: T^l of equation 7."""
+
+import numpy as np
+
+FIDELITIES = ("paper", "official")
+
+
+def check_fidelity(fidelity: str) -> str:
+    """Returns `fidelity` if it is a known profile.
+
+    Raises:
+      ValueError: if it is neither "paper" nor "official".
+    """
+    if fidelity not in FIDELITIES:
+        raise ValueError(f"fidelity must be one of {FIDELITIES}, got {fidelity!r}")
+    return fidelity
+
+
+def time_features(time_dim: int, num_depths: int, fidelity: str) -> np.ndarray:
+    """The fixed sines and cosines of equation 7, for every depth of one block.
+
+    T^l is the product of row l with the learned coefficients w^l:
+
+        paper:    [sin(j l / P)]_j, [cos(j l / P)]_j,  j = 1..d'/2,  l = 1..L,
+                  P = d' L / 2 pi
+        official: [sin(p l pi / 64)]_p, [cos(p l pi / 64)]_p,
+                  p = 0..d'/2 - 1,  l = 0..L - 1
+
+    Args:
+      time_dim: d', even.
+      num_depths: L, the depth of the block.
+      fidelity: "paper" or "official".
+
+    Returns:
+      float32 array of shape (num_depths, time_dim), radians' sines first.
+
+    Raises:
+      ValueError: if `time_dim` is odd or `fidelity` is unknown.
+    """
+    if time_dim % 2:
+        raise ValueError(f"time_dim must be even, got {time_dim}")
+    if check_fidelity(fidelity) == "paper":
+        depths = np.arange(1, num_depths + 1)
+        frequencies = np.arange(1, time_dim // 2 + 1)
+        phases = np.outer(depths, frequencies) * 2 * np.pi / (time_dim * num_depths)
+    else:
+        depths = np.arange(num_depths)
+        frequencies = np.arange(time_dim // 2)
+        phases = np.outer(depths, frequencies) * np.pi / 64
+    features = np.concatenate([np.sin(phases), np.cos(phases)], axis=1)
+    return features.astype("float32")
