@@ -94,8 +94,8 @@ class FactoredAttention(TimeEvolvingAttention):
         if padding_mask is not None:
             biases = ops.where(padding_mask[:, :, None], biases, MASKED)
         biases = ops.transpose(biases, (0, 2, 1))
-        length = -1 if keys.shape[1] is None else keys.shape[1]
-        shape = (-1, self.num_depths, self.num_heads, length)
+        batch, _, length = ops.shape(biases)
+        shape = (batch, self.num_depths, self.num_heads, length)
         return ops.reshape(biases, shape), safe
 
     def attend(self, state, depth, values):

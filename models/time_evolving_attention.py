@@ -11,18 +11,16 @@ MASKED = -1e9
 
 def split_heads(x, num_heads):
     """Splits the last axis: (batch, length, width) to (batch, heads, length, -1)."""
-    _, length, width = x.shape
-    length = -1 if length is None else length
-    x = ops.reshape(x, (-1, length, num_heads, width // num_heads))
+    batch, length, width = ops.shape(x)
+    x = ops.reshape(x, (batch, length, num_heads, width // num_heads))
     return ops.transpose(x, (0, 2, 1, 3))
 
 
 def merge_heads(x):
     """Inverse of `split_heads`: (batch, heads, length, size) to (batch, length, -1)."""
-    _, num_heads, length, size = x.shape
-    length = -1 if length is None else length
+    batch, num_heads, length, size = ops.shape(x)
     x = ops.transpose(x, (0, 2, 1, 3))
-    return ops.reshape(x, (-1, length, num_heads * size))
+    return ops.reshape(x, (batch, length, num_heads * size))
 
 
 class TimeEvolvingAttention(keras.layers.Layer):

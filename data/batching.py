@@ -1,0 +1,109 @@
+"""Batches of one static shape per length bucket, in an order that seeds fix."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from data.token_cache import TokenizedSplit
+
+# The target of a row that only fills up a batch; it counts in no loss or metric.
+FILLER_TARGET = -1
+
+
+class Batcher:
+    """Batches of a subset of a tokenized split.
+
+    Examples share a batch with examples of the same length bucket. The last batch of
+    each bucket is filled up with empty rows, so no example is left out.
+
+    Args:
+      split: the examples.
+      subset: indices of the examples to use.
+      batch_size: rows of a batch.
+      bucket_lengths: increasing; a batch is as long as its bucket. The last one must
+        hold the longest example.
+    """
+
+    def __init__(
+        self,
+        split: TokenizedSplit,
+        subset: np.ndarray,
+        batch_size: int,
+        bucket_lengths: tuple[int, ...],
+    ):
+        self.split = split
+        self.subset = subset
+        self.batch_size = batch_size
+        self.bucket_lengths = np.asarray(bucket_lengths)
+        self.buckets = np.searchsorted(self.bucket_lengths, split.lengths[subset])
+        sizes = np.bincount(self.buckets, minlength=len(bucket_lengths))
+        self.num_batches = int(np.sum(-(-sizes // batch_size)))
+        self.num_examples = len(subset)
+
+    def plan(self, random: np.random.Generator | None) -> list[tuple[np.ndarray, int]]:
+        """One epoch: (indices of a batch's examples, its length) for every batch.
+
+        Args:
+          random: shuffles examples and batches; None keeps the order within buckets.
+            An index equal to the split's size stands for an empty row.
+        """
+        order = np.arange(len(self.subset))
+        if random is not None:
+            order = random.permutation(order)
+        batches = []
+        for bucket, length in enumerate(self.bucket_lengths):
+            members = self.subset[order[self.buckets[order] == bucket]]
+            for start in range(0, len(members), self.batch_size):
+                batch = members[start : start + self.batch_size]
+                filler = np.full(self.batch_size - len(batch), len(self.split.targets))
+                batches.append((np.concatenate([batch, filler]), int(length)))
+        if random is not None:
+            batches = [batches[i] for i in random.permutation(len(batches))]
+        return batches
+
+    def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
+        """Endless batches; epoch e is shuffled by (seed, e).
+
+        Args:
+          seed: non-negative integer.
+          first_batch: where to start, counted over all epochs: a run that goes on
+            sees what it would have seen.
+        """
+
+        def plans() -> Iterator:
+            epoch, skip = divmod(first_batch, self.num_batches)
+            while True:
+                yield from self.plan(np.random.default_rng([seed, epoch]))[skip:]
+                epoch, skip = epoch + 1, 0
+
+        return self._dataset(plans)
+
+    def evaluate(self) -> tf.data.Dataset:
+        """Every example once, bucket by bucket."""
+        return self._dataset(lambda: self.plan(None))
+
+    def _dataset(self, plans) -> tf.data.Dataset:
+        # One empty example at the end: what filler rows point at.
+        lengths = np.append(self.split.lengths, 0).astype(np.int64)
+        tokens = tf.RaggedTensor.from_row_lengths(self.split.tokens, lengths)
+        targets = tf.constant(np.append(self.split.targets, FILLER_TARGET), tf.int32)
+
+        one_length = len(self.bucket_lengths) == 1
+        shape = [self.batch_size, int(self.bucket_lengths[0]) if one_length else None]
+
+        def gather(indices, length):
+            rows = tf.gather(tokens, indices)
+            inputs = rows.to_tensor(shape=[self.batch_size, length])
+            return {
+                "inputs": tf.ensure_shape(tf.cast(inputs, tf.int32), shape),
+                "targets": tf.gather(targets, indices),
+            }
+
+        signature = (
+            tf.TensorSpec([self.batch_size], tf.int64),
+            tf.TensorSpec([], tf.int64),
+        )
+        dataset = tf.data.Dataset.from_generator(plans, output_signature=signature)
+        dataset = dataset.map(gather, num_parallel_calls=tf.data.AUTOTUNE)
+        return dataset.prefetch(tf.data.AUTOTUNE)

@@ -1,0 +1,40 @@
+"""Examples from TensorFlow Datasets."""
+
+from collections.abc import Iterator
+
+from data.errors import DataError
+
+
+def rows(name: str, split: str, directory: str | None) -> Iterator[dict]:
+    """Yields the rows of a TFDS split, in order, as NumPy values.
+
+    Args:
+      name: of the TFDS builder, e.g. "imdb_reviews".
+      split: "train" or "test".
+      directory: TFDS's own data_dir; None for ~/tensorflow_datasets.
+
+    Raises:
+      DataError: if the data is neither there nor to be had.
+    """
+    import tensorflow_datasets as tfds
+
+    try:
+        dataset = tfds.load(
+            name, split=split, data_dir=directory or None, shuffle_files=False
+        )
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"--config.data.source=tfds: expected TensorFlow Datasets to load {name}, "
+            f"found {type(error).__name__}: {reason} (without network, give the "
+            "authors' files: --config.data.source=files --config.data.dir=PATH)"
+        ) from error
+    return tfds.as_numpy(dataset)
+
+
+def identify(name: str, directory: str | None):
+    """A value that changes when the dataset's version or place does."""
+    import tensorflow_datasets as tfds
+
+    builder = tfds.builder(name, data_dir=directory or None)
+    return builder.info.full_name, str(builder.data_dir)

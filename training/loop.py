@@ -1,0 +1,159 @@
+"""Training a classifier from a config to a workdir."""
+
+import json
+import logging
+import sys
+import time
+from pathlib import Path
+
+import keras
+import tensorflow as tf
+from tqdm import tqdm
+
+from data import ClassificationData
+from models import build_classifier
+from training import config as configuration
+from training.checkpoints import Checkpoints
+from training.errors import UserError
+from training.evaluator import Evaluator
+from training.metrics import Totals
+from training.metrics_log import MetricsLog
+from training.strategy import make_strategy
+from training.trainer import Trainer
+
+logger = logging.getLogger("transevolve")
+
+
+def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None = None):
+    """Trains from the config, or from the workdir's last checkpoint, to the end.
+
+    Each epoch ends with an evaluation on validation data and a checkpoint; the best
+    one is kept too. With one seed, on one machine, two runs are alike to the bit.
+
+    Args:
+      config: as from a file in `configs/`.
+      workdir: folder of the run; docs in README.md, "The workdir".
+      strategy: None for one device.
+
+    Returns:
+      The last validation metrics: step, loss, accuracy, best_accuracy.
+
+    Raises:
+      UserError: for a bad config, or a workdir of another run.
+      data.DataError: for bad input.
+    """
+    configuration.check(config)
+    workdir = Path(workdir)
+    configuration.keep(config, workdir)
+    strategy = strategy or make_strategy("one_device")
+    _check_batch_size(config, strategy)
+    keras.utils.set_random_seed(config.seed)
+    tf.config.experimental.enable_op_determinism()
+
+    dataset = ClassificationData(config.data, config.seed, workdir / "tokenizer")
+    settings = config.train
+    train = dataset.batcher("train", settings.batch_size)
+    validation = dataset.batcher("validation", settings.batch_size)
+    with strategy.scope():
+        model = build_classifier(
+            config.model,
+            dataset.tokenizer.vocabulary_size,
+            len(dataset.class_names),
+            config.seed,
+        )
+    logger.info("%s: %d parameters", config.variant, model.count_params())
+    trainer = Trainer(model, settings, strategy)
+    checkpoints = Checkpoints(
+        workdir, model, trainer.optimizer, settings.keep_checkpoints
+    )
+    if checkpoints.resume():
+        logger.info("going on from step %d", trainer.step)
+    total = settings.steps or settings.epochs * train.num_batches
+    evaluator = Evaluator(model, strategy)
+    return _run(trainer, evaluator, train, validation, checkpoints, total, config, workdir)
+
+
+def _check_batch_size(config, strategy):
+    replicas = strategy.num_replicas_in_sync
+    if config.train.batch_size % replicas:
+        raise UserError(
+            f"--config.train.batch_size: expected a multiple of the {replicas} "
+            f"devices, found {config.train.batch_size}"
+        )
+
+
+def _run(trainer, evaluator, train, validation, checkpoints, total_steps, config, workdir):
+    settings = config.train
+    step = trainer.step
+    log = MetricsLog(workdir, step)
+    iterator = trainer.iterate(train.train(config.seed, step))
+    examples_per_step = train.num_examples / train.num_batches
+    metrics = {}
+    # Seconds and examples of training alone, without tracing.
+    seconds = examples = 0.0
+    with progress_bar(
+        f"training {config.variant}",
+        total=round(total_steps * examples_per_step),
+        initial=round(step * examples_per_step),
+    ) as bar:
+        totals, warm = Totals(0, 0, 0), False
+        start = time.monotonic()
+        while step < total_steps:
+            epoch_end = (step // train.num_batches + 1) * train.num_batches
+            log_point = (step // settings.log_every + 1) * settings.log_every
+            stop = min(epoch_end, log_point, total_steps)
+            loop_start = time.monotonic()
+            new = trainer.train(iterator, min(settings.steps_per_loop, stop - step))
+            if warm:
+                seconds += time.monotonic() - loop_start
+                examples += new.examples
+            warm = True
+            step = trainer.step
+            totals = Totals(*map(sum, zip(totals, new, strict=True)))
+            bar.update(new.examples)
+            bar.set_postfix_str(f"loss {new.loss / new.examples:.3f}", refresh=False)
+            if step == stop:
+                epoch = step / train.num_batches
+                log.write(
+                    "train",
+                    step,
+                    {"epoch": epoch, **totals.metrics(), "learning_rate": trainer.learning_rate},
+                    totals.examples / (time.monotonic() - start),
+                )
+                totals, start = Totals(0, 0, 0), time.monotonic()
+            if step in (epoch_end, total_steps):
+                metrics = evaluator.evaluate(validation)[0].metrics()
+                checkpoints.save(step, metrics["accuracy"])
+                log.write("validation", step, {"epoch": epoch, **metrics})
+                bar.write(
+                    f"step {step}: validation loss {metrics['loss']:.4f}, "
+                    f"accuracy {metrics['accuracy']:.4f}",
+                    file=sys.stderr,
+                )
+                start = time.monotonic()
+    log.close()
+    if seconds:
+        _write_speed(workdir, examples / seconds)
+    return {
+        "step": step,
+        **metrics,
+        "best_accuracy": float(checkpoints.best_accuracy),
+    }
+
+
+def progress_bar(description, **arguments):
+    """A tqdm bar in examples; quieter where no person watches."""
+    return tqdm(
+        desc=description,
+        unit=" examples",
+        unit_scale=True,
+        mininterval=0.5 if sys.stderr.isatty() else 10,
+        **arguments,
+    )
+
+
+def _write_speed(workdir, speed):
+    results = workdir / "results"
+    results.mkdir(exist_ok=True)
+    text = json.dumps({"examples_per_second": round(speed, 1)})
+    (results / "training.json").write_text(text + "\n")

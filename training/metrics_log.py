@@ -1,0 +1,52 @@
+"""What a run measured: metrics.jsonl for programs, TensorBoard for people."""
+
+import json
+from pathlib import Path
+
+import tensorflow as tf
+
+
+class MetricsLog:
+    """Writes metrics to a workdir.
+
+    `metrics.jsonl` holds one object a logged step and nothing that differs between
+    two runs with one seed on one machine; speeds go to TensorBoard alone.
+
+    Args:
+      workdir: of the run.
+      step: of the checkpoint that the run starts from; lines after it, left by a run
+        that was stopped, are dropped.
+    """
+
+    def __init__(self, workdir: Path, step: int):
+        path = workdir / "metrics.jsonl"
+        kept = []
+        if path.exists():
+            lines = path.read_text().splitlines(keepends=True)
+            kept = [line for line in lines if json.loads(line)["step"] <= step]
+        self._file = open(path, "w")
+        self._file.writelines(kept)
+        self._writers = {
+            split: tf.summary.create_file_writer(str(workdir / "tensorboard" / split))
+            for split in ("train", "validation")
+        }
+
+    def write(self, split: str, step: int, metrics: dict, speed: float | None = None):
+        """Writes one step's metrics of "train" or "validation".
+
+        Args:
+          speed: examples a second.
+        """
+        row = {"step": step, "split": split, **metrics}
+        self._file.write(json.dumps(row) + "\n")
+        self._file.flush()
+        with self._writers[split].as_default(step=step):
+            for name, value in metrics.items():
+                tf.summary.scalar(name, value)
+            if speed is not None:
+                tf.summary.scalar("examples_per_second", speed)
+
+    def close(self):
+        self._file.close()
+        for writer in self._writers.values():
+            writer.close()

@@ -1,0 +1,37 @@
+"""The paper's learning rate (section 7.3)."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """lr = lr_max / sqrt(d) * min(step^-0.5, step * warmup^-1.5), steps from 1.
+
+    The paper prints max(); a schedule that warms up and decays needs min(), and the
+    authors' code has it.
+
+    Args:
+      learning_rate_max: lr_max, 0.5 or 1.5 in the paper. The highest rate reached is
+        lr_max / sqrt(d * warmup_steps).
+      hidden_dim: d.
+      warmup_steps: steps of linear growth.
+    """
+
+    def __init__(self, learning_rate_max, hidden_dim, warmup_steps):
+        self.learning_rate_max = learning_rate_max
+        self.hidden_dim = hidden_dim
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, iterations):
+        """The rate of the update after `iterations` updates."""
+        step = ops.cast(iterations, "float32") + 1
+        factor = ops.minimum(step**-0.5, step * self.warmup_steps**-1.5)
+        return self.learning_rate_max * self.hidden_dim**-0.5 * factor
+
+    def get_config(self):
+        return {
+            "learning_rate_max": self.learning_rate_max,
+            "hidden_dim": self.hidden_dim,
+            "warmup_steps": self.warmup_steps,
+        }
