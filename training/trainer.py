@@ -69,7 +69,10 @@ class Trainer:
             losses = cross_entropy(targets, logits) * real
             loss = tf.reduce_sum(losses) / examples
         weights = self.model.trainable_variables
-        self.optimizer.apply(tape.gradient(loss, weights), weights)
+        # The embedding's gradient comes as slices, of a shape that may differ between
+        # replicas; Adam's moments are dense anyway.
+        gradients = map(tf.convert_to_tensor, tape.gradient(loss, weights))
+        self.optimizer.apply(list(gradients), weights)
         right = tf.argmax(logits, axis=1, output_type=targets.dtype) == targets
         correct = tf.reduce_sum(tf.cast(right, tf.float32))
         return tf.stack([tf.reduce_sum(losses), correct, tf.reduce_sum(real)])
