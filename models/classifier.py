@@ -29,7 +29,8 @@ class SequenceClassifier(keras.Model):
 
     def build(self, input_shape):
         self.embedding.build(input_shape)
-        self.encoder.build((*input_shape, self.hidden_dim))
+        if not self.encoder.built:  # one made from a config is
+            self.encoder.build((*input_shape, self.hidden_dim))
         self.norm.build((input_shape[0], self.hidden_dim))
         self.logits.build((input_shape[0], self.hidden_dim))
 

@@ -18,8 +18,10 @@ class FeedForward(keras.layers.Layer):
         self.contract = contract
 
     def build(self, input_shape):
-        self.expand.build(input_shape)
-        self.contract.build(self.expand.compute_output_shape(input_shape))
+        inner_shape = self.expand.compute_output_shape(input_shape)
+        for layer, shape in ((self.expand, input_shape), (self.contract, inner_shape)):
+            if not layer.built:  # one made from a config is
+                layer.build(shape)
 
     def call(self, x):
         return self.contract(keras.ops.relu(self.expand(x)))

@@ -20,15 +20,11 @@ class Checkpoints:
     def __init__(self, workdir: Path, model, optimizer=None, keep: int = 1):
         self.model = model
         self.best_accuracy = tf.Variable(-1.0, dtype=tf.float64)
-        parts = {"model": model, "best_accuracy": self.best_accuracy}
+        # Variables are named one by one: TensorFlow's own walk through a Keras 3
+        # model misses layers within lists, and the states of dropout seeds.
+        parts = {"model": _named(model), "best_accuracy": self.best_accuracy}
         if optimizer is not None:
-            parts["optimizer"] = optimizer
-            # Keras does not track the states of its dropout seeds.
-            parts["seeds"] = [
-                variable.value
-                for variable in model.variables
-                if "seed_generator_state" in variable.path
-            ]
+            parts["optimizer"] = _named(optimizer)
         self._whole = optimizer is not None
         self._checkpoint = tf.train.Checkpoint(**parts)
         folder = Path(workdir) / "checkpoints"
@@ -93,3 +89,15 @@ class Checkpoints:
             status.assert_consumed()
         else:
             status.assert_existing_objects_matched().expect_partial()
+
+
+def _named(owner):
+    """{path: tf.Variable} of a model or an optimizer; seeds by their order."""
+    seeds, named = [], {}
+    for variable in owner.variables:
+        if variable.name == "seed_generator_state":
+            # Keras counts these names up over the process.
+            seeds.append(variable.value)
+        else:
+            named[variable.path] = variable.value
+    return {**named, "seeds": seeds}

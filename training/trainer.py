@@ -29,6 +29,7 @@ class Trainer:
                 beta_1=settings.adam_beta_1,
                 beta_2=settings.adam_beta_2,
                 epsilon=settings.adam_epsilon,
+                name="adam",  # checkpoints name variables by it
             )
             self.optimizer.build(model.trainable_variables)
         self._loop = tf.function(self._steps)

@@ -1,0 +1,26 @@
+"""Paths and helpers that tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """The same initial weights in every run of a test."""
+    import keras
+
+    keras.utils.set_random_seed(0)
+
+
+@pytest.fixture
+def shared():
+    """Real data beside the checkout; tests of it skip where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip("no sample data beside this checkout")
+    return SHARED

@@ -1,0 +1,202 @@
+"""Classifiers as wholes: counts, padding, order, saving, seeds."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from models import build_classifier
+from models.convert import fold_rotations
+from models.rotation_dense import RotationDense
+from tests.models.builders import TRANSFORMER, build, randomize, tokens
+
+BASE = {
+    "encoder": "transevolve",
+    "hidden_dim": 512,
+    "num_heads": 8,
+    "ffn_dim": 2048,
+    "dropout": 0.1,
+}
+# Of the authors' code: 4 classes, 32,000 words. randomFF holds d_ff - d unused
+# singular values a contraction there; the paper's min(input, output) does not.
+OFFICIAL_COUNTS = {
+    ("rotation", 1): 20_104_196,
+    ("rotation", 2): 22_202_372,
+    ("dense", 1): 32_671_748,
+    ("dense", 2): 34_769_924,
+}
+
+
+def numpy(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+def transformer():
+    return randomize(build_classifier(TRANSFORMER, 40, 4))
+
+
+@pytest.mark.parametrize("feed_forward, num_blocks", OFFICIAL_COUNTS)
+@pytest.mark.parametrize("form", ["literal", "factored"])
+@pytest.mark.parametrize("fidelity", ["paper", "official"])
+def test_parameter_counts(feed_forward, num_blocks, form, fidelity):
+    config = {
+        **BASE,
+        "feed_forward": feed_forward,
+        "num_blocks": num_blocks,
+        "num_depths": 6 // num_blocks,
+        "form": form,
+        "fidelity": fidelity,
+    }
+    expected = OFFICIAL_COUNTS[feed_forward, num_blocks]
+    if feed_forward == "rotation" and fidelity == "paper":
+        expected -= 6 * (2048 - 512)
+    if form == "factored":
+        expected -= num_blocks * 512 * 1024
+    assert build_classifier(config, 32_000, 4).count_params() == expected
+
+
+def test_transformer_parameter_count():
+    config = {**BASE, "encoder": "transformer", "num_layers": 6}
+    layer = 4 * 512**2 + 2 * 512 * 2048 + 2048 + 512 + 2 * 1024
+    expected = 32_000 * 512 + 6 * layer + 2 * 1024 + 512 * 4 + 4
+    assert build_classifier(config, 32_000, 4).count_params() == expected
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        build,
+        lambda: build(form="literal"),
+        lambda: build(feed_forward="rotation"),
+        transformer,
+    ],
+    ids=["factored", "literal", "rotation", "transformer"],
+)
+class TestEveryEncoder:
+    def test_padding_changes_nothing(self, make):
+        model = make()
+        short = tokens(length=7)
+        padded = np.pad(short, ((0, 0), (0, 6)))
+        np.testing.assert_allclose(
+            numpy(model.encode(padded))[:, :7], numpy(model.encode(short)), atol=1e-5
+        )
+        np.testing.assert_allclose(
+            numpy(model(padded)), numpy(model(short)), rtol=0, atol=1e-5
+        )
+
+    def test_rows_are_independent(self, make):
+        model, ids = make(), tokens(batch=4)
+        whole = numpy(model(ids))
+        alone = np.concatenate([numpy(model(ids[i : i + 1])) for i in range(4)])
+        np.testing.assert_allclose(whole, alone, rtol=0, atol=1e-5)
+
+    def test_tokens_at_other_positions_permute_without_positions(self, make):
+        # Attention knows order only through the position vectors: exchange them
+        # along with the tokens and the outputs exchange.
+        model, ids = make(), tokens()
+        order = np.random.default_rng(3).permutation(ids.shape[1])
+        embedded = numpy(model.embedding(ids))
+        mask = np.ones(ids.shape, bool)
+        np.testing.assert_allclose(
+            numpy(model.encoder(embedded[:, order], mask)),
+            numpy(model.encoder(embedded, mask))[:, order],
+            rtol=0,
+            atol=1e-5,
+        )
+
+    def test_nothing_but_padding_is_finite(self, make):
+        ids = tokens()
+        ids[1] = 0
+        assert np.isfinite(numpy(make()(ids))).all()
+
+    def test_config_makes_the_same_model(self, make):
+        model = make()
+        twin = type(model).from_config(model.get_config())
+        twin.build((None, None))
+        twin.set_weights(model.get_weights())
+        np.testing.assert_array_equal(numpy(twin(tokens())), numpy(model(tokens())))
+
+    def test_saves_and_loads(self, make, tmp_path):
+        model = make()
+        model.save(tmp_path / "model.keras")
+        twin = keras.saving.load_model(tmp_path / "model.keras")
+        np.testing.assert_array_equal(numpy(twin(tokens())), numpy(model(tokens())))
+
+    def test_compiles_with_static_shapes(self, make):
+        model, ids = make(), tokens()
+        expected = numpy(model(ids))
+        if keras.backend.backend() == "jax":
+            import jax
+
+            weights = [variable.value for variable in model.trainable_variables]
+            rest = [variable.value for variable in model.non_trainable_variables]
+            compiled = jax.jit(lambda x: model.stateless_call(weights, rest, x)[0])
+        else:
+            import tensorflow as tf
+
+            compiled = tf.function(model, jit_compile=True)
+            logits = compiled.get_concrete_function(tf.TensorSpec(ids.shape, "int32"))
+            assert logits.output_shapes.as_list() == [3, 4]
+        np.testing.assert_allclose(numpy(compiled(ids)), expected, rtol=0, atol=1e-5)
+
+
+def test_dropout_acts_in_training_only():
+    model, ids = build(dropout=0.5), tokens()
+    assert np.any(numpy(model(ids, training=True)) != numpy(model(ids)))
+    np.testing.assert_array_equal(numpy(model(ids)), numpy(model(ids)))
+
+
+def test_folded_rotations_give_the_same_outputs():
+    model = build(feed_forward="rotation")
+    folded = fold_rotations(model)
+    assert not any(isinstance(x, RotationDense) for x in folded._flatten_layers())
+    np.testing.assert_allclose(
+        numpy(folded(tokens())), numpy(model(tokens())), rtol=0, atol=1e-5
+    )
+
+
+def rotation(depth=0, seed=(0,), units=64, width=32, **arguments):
+    layer = RotationDense(units, depth, 3, seed=seed, **arguments)
+    layer.build((None, width))
+    return layer
+
+
+def test_rotations_depend_on_seed_and_depth_alone():
+    first, again = rotation(), rotation()
+    np.testing.assert_array_equal(numpy(first.left), numpy(again.left))
+    for other in (rotation(depth=1), rotation(seed=(1,))):
+        assert np.abs(numpy(first.left) - numpy(other.left)).max() > 0.05
+        assert np.abs(numpy(first.right) - numpy(other.right)).max() > 0.05
+
+
+def test_rotations_are_no_weights():
+    names = sorted(weight.name for weight in rotation().weights)
+    assert names == ["bias", "singular_values"]
+
+
+@pytest.mark.parametrize("width, units", [(32, 128), (128, 32), (32, 32)])
+def test_rotation_rows_have_the_norms_of_appendix_b(width, units):
+    # U U^T has the diagonal 1/2, and small entries beside it.
+    layer = rotation(width=width, units=units, depth=1)
+    if width <= units:
+        left = numpy(layer.left)
+        np.testing.assert_allclose((left**2).sum(1), 0.5, rtol=1e-5)
+    right = numpy(layer.right)
+    product = right @ right.T
+    np.testing.assert_allclose(np.diag(product), 0.5, rtol=1e-5)
+    off = product - np.diag(np.diag(product))
+    assert np.abs(off).mean() < 2 / np.sqrt(units) * 0.5
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"form": "quick"}, "form must be one of"),
+        ({"feed_forward": "none"}, "feed_forward must be one of"),
+        ({"fidelity": "exact"}, "fidelity must be one of"),
+        ({"num_heads": 5}, "must be a multiple of twice num_heads=5"),
+    ],
+)
+def test_bad_arguments_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        build(**change)
