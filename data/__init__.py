@@ -81,7 +81,9 @@ class ClassificationData:
                 lambda: self._tokenize(name),
             )
             if not len(split.targets):
-                raise DataError(f"{config.dataset} {name}: expected examples, found none")
+                raise DataError(
+                    f"{config.dataset} {name}: expected examples, found none"
+                )
             self._splits[name] = split
         return self._splits[name]
 
@@ -114,7 +116,9 @@ class ClassificationData:
         if config.tokenizer == "symbols":
             return tokenizers.SymbolTokenizer(self.module.SYMBOLS)
         errors = RowErrors(config.on_error)
-        texts = (row.text for row in errors.keep_good(self.module.read(config, "train")))
+        texts = (
+            row.text for row in errors.keep_good(self.module.read(config, "train"))
+        )
         identity = self.module.identify(config, "train")
         return tokenizers.WordPieceTokenizer(
             vocabulary.word_pieces(config, texts, identity)

@@ -38,14 +38,15 @@ def _csv_path(config, split) -> Path:
 
 
 def _read_csv(path):
-    # A field may span lines, so rows are not lines: `pending` carries an error out
-    # of the lines that the CSV reader pulls.
-    pending = []
+    # A field may span lines, so the CSV reader pulls lines as it needs them; the bad
+    # ones among them come out after the row that it was reading.
+    number, bad_lines = 0, []
 
     def good_lines():
-        for _, line in files.lines(path):
+        nonlocal number
+        for number, line in files.lines(path):  # noqa: B007
             if isinstance(line, DataError):
-                pending.append(line)
+                bad_lines.append(line)
             else:
                 yield line + "\n"
 
@@ -54,9 +55,9 @@ def _read_csv(path):
         try:
             row = next(reader, None)
         except csv.Error as error:
-            row = bad_row(path, reader.line_num + len(pending), COLUMNS, str(error))
-        yield from pending
-        number = reader.line_num + len(pending)
+            row = bad_row(path, number, COLUMNS, str(error))
+        yield from bad_lines
+        bad_lines.clear()
         if row is None:
             return
         yield row if isinstance(row, DataError) else _parse(path, number, row)

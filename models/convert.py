@@ -1,7 +1,5 @@
 """The same model in another form: its weights carried over."""
 
-import keras
-
 from models.classifier import SequenceClassifier
 from models.rotation_dense import RotationDense
 

@@ -137,4 +137,3 @@ def _fill_padding(keys, padding_mask):
     first = ops.argmax(ops.cast(padding_mask, "int32"), axis=1)[:, None, None]
     replacement = ops.take_along_axis(keys, first, axis=1)
     return ops.where(padding_mask[:, :, None], keys, replacement)
-

@@ -97,4 +97,3 @@ class LiteralAttention(TimeEvolvingAttention):
         )
         weights = ops.softmax(scores, axis=-1)
         return merge_heads(ops.matmul(weights, split_heads(values, self.num_heads)))
-

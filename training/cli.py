@@ -6,21 +6,18 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from absl import app, logging as absl_logging  # noqa: E402
+from absl import app, flags  # noqa: E402
+from absl import logging as absl_logging  # noqa: E402
 
 
 def run(main):
-    """Runs a script's `main(argv)`; a `UserError` or `DataError` is one line."""
+    """Runs a script's `main(argv)`; a mistake of the user ends it with one line."""
 
     def guarded(argv):
         from data.errors import DataError
         from training.errors import UserError
 
-        absl_logging.set_verbosity(absl_logging.WARNING)
-        logger = logging.getLogger("transevolve")
-        logger.setLevel(logging.INFO)
-        logger.addHandler(logging.StreamHandler(sys.stderr))
-        logger.propagate = False
+        _log_to_stderr()
         try:
             main(argv)
         except (DataError, UserError) as error:
@@ -28,4 +25,32 @@ def run(main):
         except KeyboardInterrupt:
             sys.exit("stopped; the same command goes on from the last checkpoint")
 
-    app.run(guarded)
+    app.run(guarded, flags_parser=_parse_flags)
+
+
+def _log_to_stderr():
+    # TensorFlow's Python side logs through absl.
+    absl_logging.set_verbosity(absl_logging.WARNING)
+    logger = logging.getLogger("transevolve")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(logging.StreamHandler(sys.stderr))
+    logger.propagate = False
+
+
+def _parse_flags(argv):
+    try:
+        remaining = flags.FLAGS(argv)
+        if "config" in flags.FLAGS:
+            dict(flags.FLAGS.config)  # only now is a bad config file noticed
+        return remaining
+    except AttributeError as error:
+        # ml_collections names a field that no config has by its last part alone.
+        field = str(error).strip("\"'")
+        given = (argument.split("=")[0] for argument in argv)
+        name = next((n for n in given if field in n.split(".")), f"--config.{field}")
+        sys.exit(f"error: {name}: expected a field of the config, found no such field")
+    except (flags.Error, OSError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        reasons = [line for line in lines if line.startswith("ValueError: ")]
+        message = (reasons or [" ".join(lines)])[-1]
+        sys.exit(f"error: {message.removeprefix('ValueError: ')}")

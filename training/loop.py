@@ -70,7 +70,9 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
         logger.info("going on from step %d", trainer.step)
     total = settings.steps or settings.epochs * train.num_batches
     evaluator = Evaluator(model, strategy)
-    return _run(trainer, evaluator, train, validation, checkpoints, total, config, workdir)
+    return _run(
+        trainer, evaluator, train, validation, checkpoints, total, config, workdir
+    )
 
 
 def _check_batch_size(config, strategy):
@@ -82,7 +84,9 @@ def _check_batch_size(config, strategy):
         )
 
 
-def _run(trainer, evaluator, train, validation, checkpoints, total_steps, config, workdir):
+def _run(
+    trainer, evaluator, train, validation, checkpoints, total_steps, config, workdir
+):
     settings = config.train
     step = trainer.step
     log = MetricsLog(workdir, step)
@@ -117,7 +121,11 @@ def _run(trainer, evaluator, train, validation, checkpoints, total_steps, config
                 log.write(
                     "train",
                     step,
-                    {"epoch": epoch, **totals.metrics(), "learning_rate": trainer.learning_rate},
+                    {
+                        "epoch": epoch,
+                        **totals.metrics(),
+                        "learning_rate": trainer.learning_rate,
+                    },
                     totals.examples / (time.monotonic() - start),
                 )
                 totals, start = Totals(0, 0, 0), time.monotonic()

@@ -24,8 +24,8 @@ class MetricsLog:
         if path.exists():
             lines = path.read_text().splitlines(keepends=True)
             kept = [line for line in lines if json.loads(line)["step"] <= step]
-        self._file = open(path, "w")
-        self._file.writelines(kept)
+        path.write_text("".join(kept))
+        self._path = path
         self._writers = {
             split: tf.summary.create_file_writer(str(workdir / "tensorboard" / split))
             for split in ("train", "validation")
@@ -38,8 +38,8 @@ class MetricsLog:
           speed: examples a second.
         """
         row = {"step": step, "split": split, **metrics}
-        self._file.write(json.dumps(row) + "\n")
-        self._file.flush()
+        with open(self._path, "a") as file:
+            file.write(json.dumps(row) + "\n")
         with self._writers[split].as_default(step=step):
             for name, value in metrics.items():
                 tf.summary.scalar(name, value)
@@ -47,6 +47,5 @@ class MetricsLog:
                 tf.summary.scalar("examples_per_second", speed)
 
     def close(self):
-        self._file.close()
         for writer in self._writers.values():
             writer.close()

@@ -122,7 +122,7 @@ def run(layer, x, mask, depth):
 
 @pytest.mark.parametrize("spread", [0.0, 50.0, 70.0, 200.0])
 def test_forms_agree_at_far_apart_logits(spread):
-    """Scores up to +-200 and key biases up to +-`spread`, on either side of the guard."""
+    """Scores up to +-200, key biases up to +-`spread`: on both sides of the guard."""
     literal, factored = attention_pair(32, 4, 2)
     x = np.random.default_rng(1).normal(size=(2, 24, 32)).astype("float32")
     mask = np.ones((2, 24), bool)

@@ -1,0 +1,22 @@
+"""Trains and compares all models at laptop scale: reproduce.py --workdir=DIR."""
+
+from pathlib import Path
+
+from training import cli  # first: it quiets TensorFlow's logs
+
+from absl import flags
+
+WORKDIR = flags.DEFINE_string("workdir", "runs/reproduce", "Folder of all runs.")
+
+
+def main(argv):
+    del argv
+    from reporting.reproduction import reproduce
+
+    report = reproduce(WORKDIR.value)
+    (Path(WORKDIR.value) / "report.md").write_text(report + "\n")
+    print(report)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,198 @@
+"""AG News and IMDB: their layouts, TFDS, and what is said of bad input."""
+
+import io
+import tarfile
+
+import pytest
+
+from configs import ag_news as ag_news_config
+from configs import imdb as imdb_config
+from data import ag_news, imdb
+from data.errors import DataError, Example, RowErrors
+
+GOOD = '"3","Wall St.","Stocks ""fall"", oil rises"\n"1","UN","Talks"\n'
+REVIEWS = {
+    "train/pos/0_9.txt": b"Great fun.",
+    "train/neg/0_2.txt": b"Dull.<br /><br />And long.",
+    "test/pos/1_10.txt": "Sch\u00f6n.".encode(),
+    "test/neg/2_1.txt": b"No.",
+}
+
+
+def news(directory, **changes):
+    data = ag_news_config.get_config().data
+    data.update(source="files", dir=str(directory), **changes)
+    return data
+
+
+def reviews(path, **changes):
+    data = imdb_config.get_config().data
+    data.update(source="files", dir=str(path), **changes)
+    return data
+
+
+@pytest.fixture
+def ag_news_csv(tmp_path):
+    folder = tmp_path / "ag_news_csv"
+    folder.mkdir()
+    (folder / "train.csv").write_text(GOOD)
+    return folder
+
+
+@pytest.fixture
+def acl_imdb(tmp_path):
+    for name, text in REVIEWS.items():
+        path = tmp_path / "aclImdb" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+    return tmp_path / "aclImdb"
+
+
+def test_ag_news_files(ag_news_csv):
+    expected = [
+        Example(b'Wall St. Stocks "fall", oil rises', 2),
+        Example(b"UN Talks", 0),
+    ]
+    assert list(ag_news.read(news(ag_news_csv), "train")) == expected
+    assert list(ag_news.read(news(ag_news_csv.parent), "train")) == expected
+
+
+@pytest.mark.parametrize(
+    "row, message",
+    [
+        ('"1","one"', "three columns"),
+        ('"5","a","b"', "a class from 1 to 4, found '5'"),
+        ('"x","a","b"', "a class from 1 to 4, found 'x'"),
+        ('"2","a\xff","b"', "UTF-8 text, found the invalid byte 0xff at column 7"),
+        ('"2","a"b","c"', "three columns"),
+    ],
+)
+def test_bad_news_rows_name_file_and_line(ag_news_csv, row, message):
+    path = ag_news_csv / "train.csv"
+    path.write_bytes(f"{GOOD}{row}\n{GOOD}".encode("latin-1"))
+    rows = list(ag_news.read(news(ag_news_csv), "train"))
+    bad = [row for row in rows if isinstance(row, DataError)]
+    assert len(bad) == 1 and len(rows) == 5
+    assert str(bad[0]).startswith(f"{path}:3: expected ")
+    assert message in str(bad[0])
+
+
+def test_rows_that_span_lines_are_counted_in_lines(ag_news_csv):
+    path = ag_news_csv / "train.csv"
+    path.write_text('"1","two\nlines","x"\n"9","a","b"\n')
+    *_, bad = ag_news.read(news(ag_news_csv), "train")
+    assert str(bad).startswith(f"{path}:3: ")
+
+
+def test_missing_and_empty_files(ag_news_csv):
+    with pytest.raises(DataError, match=r"test.csv: expected CSV rows .* no such file"):
+        list(ag_news.read(news(ag_news_csv), "test"))
+    (ag_news_csv / "test.csv").touch()
+    with pytest.raises(DataError, match=r"test.csv:1: expected .* an empty file"):
+        list(ag_news.read(news(ag_news_csv), "test"))
+    with pytest.raises(DataError, match="nowhere: expected the folder ag_news_csv/"):
+        list(ag_news.read(news("nowhere"), "test"))
+    with pytest.raises(DataError, match="--config.data.dir: expected the path"):
+        list(ag_news.read(news(""), "test"))
+
+
+def test_imdb_folder_and_archive_are_read_alike(acl_imdb, tmp_path):
+    archive = tmp_path / "aclImdb_v1.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        # In another order than the folder's.
+        for name, text in reversed(REVIEWS.items()):
+            member = tarfile.TarInfo(f"aclImdb/{name}")
+            member.size = len(text)
+            tar.addfile(member, io.BytesIO(text))
+    expected = {
+        "train": [
+            Example(REVIEWS["train/neg/0_2.txt"], 0),
+            Example(REVIEWS["train/pos/0_9.txt"], 1),
+        ],
+        "test": [
+            Example(REVIEWS["test/neg/2_1.txt"], 0),
+            Example(REVIEWS["test/pos/1_10.txt"], 1),
+        ],
+    }
+    for split, examples in expected.items():
+        for place in (acl_imdb, tmp_path, archive):
+            assert list(imdb.read(reviews(place), split)) == examples
+
+
+def test_bad_reviews_name_file_and_line(acl_imdb):
+    bad = acl_imdb / "train/pos/0_9.txt"
+    bad.write_bytes(b"fine\nnot \xc3( fine")
+    *_, error = imdb.read(reviews(acl_imdb), "train")
+    assert str(error) == (
+        f"{bad}:2: expected UTF-8 text, found the invalid byte 0xc3 at column 5"
+    )
+    bad.write_bytes(b"")
+    *_, error = imdb.read(reviews(acl_imdb), "train")
+    assert str(error) == f"{bad}:1: expected a review, found an empty file"
+
+
+def test_imdb_without_reviews(acl_imdb, tmp_path):
+    archive = tmp_path / "other.tar.gz"
+    with tarfile.open(archive, "w:gz"):
+        pass
+    with pytest.raises(DataError, match="other.tar.gz: expected reviews in aclImdb/"):
+        list(imdb.read(reviews(archive), "train"))
+    archive.write_text("no archive")
+    with pytest.raises(DataError, match="other.tar.gz: expected the folder aclImdb/"):
+        list(imdb.read(reviews(archive), "train"))
+    (acl_imdb / "train/pos/0_9.txt").unlink()
+    (acl_imdb / "train/pos").rmdir()
+    with pytest.raises(DataError, match="train/pos: expected .* found no such folder"):
+        list(imdb.read(reviews(acl_imdb), "train"))
+
+
+@pytest.mark.parametrize(
+    "module, config, classes", [(ag_news, ag_news_config, 4), (imdb, imdb_config, 2)]
+)
+def test_tfds_source(module, config, classes, tmp_path):
+    import tensorflow_datasets as tfds
+
+    data = config.get_config().data
+    data.dir = str(tmp_path)
+    with tfds.testing.mock_data(num_examples=12):
+        for split in module.SPLITS:
+            examples = list(module.read(data, split))
+            assert len(examples) == 12
+            assert all(0 <= example.label < classes for example in examples)
+            assert all(isinstance(example.text, bytes) for example in examples)
+        assert module.TFDS_NAME in module.identify(data, "train")[0]
+
+
+def test_tfds_without_network_says_what_to_do(tmp_path, monkeypatch):
+    import tensorflow_datasets as tfds
+
+    def offline(*arguments, **keywords):
+        raise ConnectionError("no route\nto host")
+
+    monkeypatch.setattr(tfds, "load", offline)
+    with pytest.raises(DataError) as error:
+        list(imdb.read(imdb_config.get_config().data, "train"))
+    message = str(error.value)
+    assert "\n" not in message
+    assert "--config.data.source=files" in message
+
+
+def test_row_errors_fail_or_are_counted():
+    rows = [Example(b"a", 0), DataError("x"), Example(b"b", 1), DataError("y")]
+    with pytest.raises(DataError, match="x"):
+        list(RowErrors("fail").keep_good(iter(rows)))
+    errors = RowErrors("skip")
+    assert list(errors.keep_good(iter(rows))) == [rows[0], rows[2]]
+    assert errors.skipped == 2
+
+
+def test_real_samples(shared):
+    data = news(shared / "ag_news_csv")
+    for split, count in (("train", 6600), ("test", 1000)):
+        rows = list(ag_news.read(data, split))
+        assert len(rows) == count
+        assert {row.label for row in rows} == {0, 1, 2, 3}
+    data = reviews(shared / "aclImdb_part.tar.gz")
+    rows = list(imdb.read(data, "test"))
+    assert len(rows) == 2000
+    assert sum(row.label for row in rows) == 1000

@@ -1,0 +1,132 @@
+"""Tokenizers, their vocabularies, and how they are kept."""
+
+import hashlib
+
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from configs.imdb import get_config
+from data import tokenizers, vocabulary
+from data.errors import DataError
+
+PIECES = ["[PAD]", "[UNK]", "un", "##able", "a", "b", "##b", ",", "cafe"]
+
+
+def ids(tokenizer, *texts):
+    return tf.function(tokenizer)(tf.constant(list(texts))).to_list()
+
+
+def test_word_pieces():
+    tokenizer = tokenizers.WordPieceTokenizer(PIECES)
+    assert ids(tokenizer, "UNABLE, abb", "Caf\u00e9 xyz", "") == [
+        [2, 3, 7, 4, 6, 6],
+        [8, 1],
+        [],
+    ]
+
+
+@given(st.lists(st.binary(max_size=20), min_size=1, max_size=5))
+def test_bytes_are_kept(texts):
+    found = ids(tokenizers.ByteTokenizer(), *texts)
+    assert [bytes(i - 1 for i in row) for row in found] == texts
+
+
+def test_symbols():
+    tokenizer = tokenizers.SymbolTokenizer(("0", "1", "[MAX", "]"))
+    assert ids(tokenizer, "[MAX 1 0 ]", "1") == [[3, 2, 1, 4], [2]]
+    assert tokenizer.vocabulary_size == 5
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        tokenizers.WordPieceTokenizer(PIECES),
+        tokenizers.ByteTokenizer(),
+        tokenizers.SymbolTokenizer(("a", "b,")),
+    ],
+    ids=lambda tokenizer: type(tokenizer).__name__,
+)
+def test_saved_tokenizers_are_the_same(tokenizer, tmp_path):
+    tokenizers.save(tokenizer, tmp_path / "tokenizer")
+    twin = tokenizers.load(tmp_path / "tokenizer")
+    assert twin.vocabulary_size == tokenizer.vocabulary_size
+    assert ids(twin, "a b, unable") == ids(tokenizer, "a b, unable")
+
+
+def test_no_saved_tokenizer(tmp_path):
+    with pytest.raises(DataError, match="tokenizer.json: expected a saved tokenizer"):
+        tokenizers.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", ":1: expected word pieces"),
+        (b"a\nb\n", ":1: expected word pieces, one a line, \\[PAD\\] first"),
+        (b"[PAD]\n[UNK]\na\na\n", ":4: expected a new piece, found 'a' again"),
+        (b"[PAD]\na\n", ":2: expected the piece \\[UNK\\]"),
+        (b"[PAD]\n[UNK]\n\xff\n", ":3: expected UTF-8"),
+    ],
+)
+def test_bad_vocabulary(tmp_path, content, message):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="vocab.txt" + message):
+        vocabulary.read(path)
+
+
+def data_config(tmp_path, **changes):
+    data = get_config().data
+    data.update(cache_dir=str(tmp_path), **changes)
+    return data
+
+
+def test_vocabulary_trained_on_the_corpus_once(tmp_path):
+    texts = [b"the cat sat on the mat", b"the dog sat on the cat"] * 20
+    data = data_config(tmp_path, vocab="train", vocab_size=60)
+    pieces = vocabulary.word_pieces(data, texts, "corpus")
+    assert pieces[0] == "[PAD]" and "the" in pieces and len(pieces) <= 60
+    found = tokenizers.WordPieceTokenizer(pieces)
+    assert 1 not in ids(found, "the dog sat")[0]
+    assert vocabulary.word_pieces(data, None, "corpus") == pieces
+
+
+def test_vocabulary_download_is_checked(tmp_path, monkeypatch):
+    source = tmp_path / "served.txt"
+    source.write_text("[PAD]\n[UNK]\n")
+    monkeypatch.setattr(vocabulary, "BERT_URL", source.as_uri())
+    data = data_config(tmp_path / "cache")
+    with pytest.raises(DataError, match="--config.data.vocab=bert: expected file:"):
+        vocabulary.word_pieces(data, None, None)
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()
+    monkeypatch.setattr(vocabulary, "BERT_SHA256", digest)
+    assert vocabulary.word_pieces(data, None, None) == ["[PAD]", "[UNK]"]
+    source.unlink()
+    assert vocabulary.word_pieces(data, None, None) == ["[PAD]", "[UNK]"]
+
+
+def test_published_vocabulary(shared):
+    path = shared / "bert_base_uncased_vocab.txt"
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert digest == vocabulary.BERT_SHA256
+    pieces = vocabulary.read(path)
+    tokenizer = tokenizers.WordPieceTokenizer(pieces)
+    found = ids(tokenizer, "Unbelievably, it's caf\u00e9 time!")[0]
+    assert [pieces[i] for i in found] == (
+        [
+            "un",
+            "##bel",
+            "##ie",
+            "##va",
+            "##bly",
+            ",",
+            "it",
+            "'",
+            "s",
+            "cafe",
+            "time",
+            "!",
+        ]
+    )
