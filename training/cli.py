@@ -43,9 +43,9 @@ def _parse_flags(argv):
         if "config" in flags.FLAGS:
             dict(flags.FLAGS.config)  # only now is a bad config file noticed
         return remaining
-    except AttributeError as error:
-        # ml_collections names a field that no config has by its last part alone.
-        field = str(error).strip("\"'")
+    except (AttributeError, KeyError) as error:
+        # ml_collections names only the part of the field's name that does not exist.
+        field = str(error).strip("\"'").split("'")[0]
         given = (argument.split("=")[0] for argument in argv)
         name = next((n for n in given if field in n.split(".")), f"--config.{field}")
         sys.exit(f"error: {name}: expected a field of the config, found no such field")

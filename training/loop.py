@@ -36,7 +36,7 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
       strategy: None for one device.
 
     Returns:
-      The last validation metrics: step, loss, accuracy, best_accuracy.
+      The step reached and the best validation accuracy.
 
     Raises:
       UserError: for a bad config, or a workdir of another run.
@@ -92,7 +92,6 @@ def _run(
     log = MetricsLog(workdir, step)
     iterator = trainer.iterate(train.train(config.seed, step))
     examples_per_step = train.num_examples / train.num_batches
-    metrics = {}
     # Seconds and examples of training alone, without tracing.
     seconds = examples = 0.0
     with progress_bar(
@@ -142,11 +141,8 @@ def _run(
     log.close()
     if seconds:
         _write_speed(workdir, examples / seconds)
-    return {
-        "step": step,
-        **metrics,
-        "best_accuracy": float(checkpoints.best_accuracy),
-    }
+    best = float(checkpoints.best_accuracy)
+    return {"step": step, "best_validation_accuracy": best}
 
 
 def progress_bar(description, **arguments):

@@ -1,0 +1,226 @@
+"""The scripts as a user runs them: in a process of their own, on small data."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+FLAGS = {
+    "data.min_length": 5,
+    "data.max_length": 24,
+    "data.bucket_lengths": "(16,24)",
+    "data.max_depth": 3,
+    "data.max_arguments": 4,
+    "data.train_examples": 300,
+    "data.validation_examples": 50,
+    "data.test_examples": 70,
+    "model.hidden_dim": 32,
+    "model.ffn_dim": 64,
+    "model.num_heads": 2,
+    "model.num_depths": 2,
+    "train.batch_size": 16,
+    "train.epochs": 2,
+    "train.warmup_steps": 20,
+    "train.log_every": 7,
+    "train.keep_checkpoints": 2,
+}
+
+
+def script(name, *arguments, **environment):
+    return subprocess.run(
+        [sys.executable, name, *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": "tensorflow", **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def train(workdir, cache, variant="transevolve-randomff-1", **changes):
+    flags = {**FLAGS, "data.cache_dir": cache, **changes}
+    return script(
+        "train.py",
+        f"--config=configs/listops.py:{variant}",
+        f"--workdir={workdir}",
+        *(f"--config.{name}={value}" for name, value in flags.items()),
+    )
+
+
+def metrics(workdir):
+    lines = (workdir / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, cache):
+    """A workdir of a finished run, and what train.py printed."""
+    workdir = tmp_path_factory.mktemp("run")
+    result = train(workdir, cache)
+    assert result.returncode == 0, result.stderr
+    return workdir, result
+
+
+def test_train_leaves_a_whole_workdir(run):
+    workdir, result = run
+    assert json.loads(result.stdout)["step"] == 40
+    assert "examples/s" in result.stderr
+    assert "300 examples, 0 cut at 24 tokens, 0 bad rows skipped" in result.stderr
+    rows = metrics(workdir)
+    # 300 examples make 20 batches of two buckets: logged every 7 and at epoch ends.
+    steps = [row["step"] for row in rows if row["split"] == "train"]
+    assert steps == [7, 14, 20, 21, 28, 35, 40]
+    validation = [row for row in rows if row["split"] == "validation"]
+    assert [row["step"] for row in validation] == [20, 40]
+    for name in (
+        "config.json",
+        "tokenizer/tokenizer.json",
+        "tensorboard/train",
+        "tensorboard/validation",
+        "checkpoints/best/checkpoint",
+        "checkpoints/last/checkpoint",
+    ):
+        assert (workdir / name).exists(), name
+
+
+def test_evaluate_prints_one_json_line(run):
+    workdir, _ = run
+    result = script("evaluate.py", f"--workdir={workdir}")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["task"] == "listops" and found["split"] == "test"
+    assert found["variant"] == "transevolve-randomff-1"
+    assert found["examples"] == 70
+    assert found["parameters"] > 0 and found["loss"] > 0
+    assert found == json.loads((workdir / "results/test.json").read_text())
+    assert "| class | examples | precision | recall | F1 |" in result.stderr
+    assert "| 9 | " in result.stderr
+
+
+def test_the_best_checkpoint_is_what_was_validated(run):
+    workdir, _ = run
+    result = script("evaluate.py", f"--workdir={workdir}", "--split=validation")
+    found = json.loads(result.stdout)
+    rows = [row for row in metrics(workdir) if row["split"] == "validation"]
+    best = max(rows, key=lambda row: row["accuracy"])
+    assert (found["accuracy"], found["loss"]) == (best["accuracy"], best["loss"])
+
+
+def test_averaged_checkpoints(run):
+    workdir, _ = run
+    two = script("evaluate.py", f"--workdir={workdir}", "--average_checkpoints=2")
+    assert json.loads(two.stdout)["examples"] == 70
+    three = script("evaluate.py", f"--workdir={workdir}", "--average_checkpoints=3")
+    assert three.returncode != 0
+    assert three.stderr.strip().splitlines()[-1] == (
+        "error: --average_checkpoints=3: expected as many checkpoints, found 2; train "
+        "with --config.train.keep_checkpoints=3"
+    )
+
+
+def test_two_runs_are_alike_to_the_bit(run, cache, tmp_path):
+    workdir, _ = run
+    assert train(tmp_path, cache).returncode == 0
+    expected = (workdir / "metrics.jsonl").read_bytes()
+    assert (tmp_path / "metrics.jsonl").read_bytes() == expected
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(run, cache, tmp_path):
+    workdir, _ = run
+    assert train(tmp_path, cache, **{"train.epochs": 1}).returncode == 0
+    # Lines after the checkpoint, as a run leaves them that is killed in an epoch.
+    with open(tmp_path / "metrics.jsonl", "a") as file:
+        file.write('{"step": 27, "split": "train", "loss": 0}\n')
+    result = train(tmp_path, cache)
+    assert "going on from step 20" in result.stderr
+    expected = (workdir / "metrics.jsonl").read_bytes()
+    assert (tmp_path / "metrics.jsonl").read_bytes() == expected
+
+
+def test_a_finished_run_is_not_trained_again(run, cache):
+    workdir, first = run
+    before = (workdir / "metrics.jsonl").read_bytes()
+    result = train(workdir, cache)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == json.loads(first.stdout)
+    assert (workdir / "metrics.jsonl").read_bytes() == before
+
+
+def last_line(result):
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr
+    return result.stderr.strip().splitlines()[-1]
+
+
+def test_a_workdir_of_another_run_is_left_alone(run, cache):
+    workdir, _ = run
+    before = (workdir / "config.json").read_bytes()
+    message = last_line(train(workdir, cache, **{"seed": 1}))
+    assert message.startswith(
+        f"error: --workdir={workdir}: holds a run with config.seed=0"
+    )
+    assert (workdir / "config.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "flag, message",
+    [
+        ("data.colour=1", "--config.data.colour: expected a field of the config"),
+        ("colour.data=1", "--config.colour.data: expected a field of the config"),
+        ("train.steps=many", "flag --config.train.steps=many: invalid literal"),
+        ("train.batch_size=0", "--config.train.batch_size: expected a number above 0"),
+        ("data.source=ftp", "--config.data.source: expected one of generate, files"),
+        ("data.on_error=ask", "--config.data.on_error: expected one of fail, skip"),
+        ("data.bucket_lengths=(9,)", "--config.data.bucket_lengths: expected increas"),
+        ("model.form=fast", "--config.model.form: expected one of factored, literal"),
+        ("model.dropout=1.5", "--config.model.dropout: expected a rate from 0"),
+        ("model.hidden_dim=100", "--config.model.hidden_dim: expected a multiple"),
+        ("data.source=files", "--config.data.dir: expected the path of a folder"),
+    ],
+)
+def test_bad_flags_end_with_one_line(tmp_path, flag, message):
+    result = script(
+        "train.py",
+        "--config=configs/listops.py:transevolve-fullff-1",
+        f"--workdir={tmp_path}",
+        f"--config.{flag}",
+    )
+    assert last_line(result).startswith(f"error: {message}")
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_unknown_variant_and_config(tmp_path):
+    result = script(
+        "train.py", "--config=configs/imdb.py:bert", f"--workdir={tmp_path}"
+    )
+    expected = "error: --config=configs/imdb.py:bert: expected a variant out of"
+    assert last_line(result).startswith(expected)
+    result = script("train.py", "--config=configs/none.py", f"--workdir={tmp_path}")
+    assert "configs/none.py" in last_line(result)
+
+
+def test_evaluating_nothing(tmp_path):
+    message = last_line(script("evaluate.py", f"--workdir={tmp_path / 'none'}"))
+    assert message.endswith("none: expected a run of train.py, found none")
+    message = last_line(script("evaluate.py", f"--workdir={tmp_path}", "--split=dev"))
+    assert message == "error: --split: expected one of validation, test, found dev"
+
+
+def test_two_devices_train_as_one(tmp_path, cache):
+    """Two logical CPU devices, the same global batch: the same loss curve."""
+    result = script("tests/training/two_devices.py", tmp_path, cache)
+    assert result.returncode == 0, result.stderr
+    one, two = (metrics(tmp_path / name) for name in ("one_device", "mirrored"))
+    assert len(one) == len(two) == 9
+    for first, second in zip(one, two, strict=True):
+        assert first["step"] == second["step"]
+        assert first["loss"] == pytest.approx(second["loss"], abs=1e-4)
+        assert first["accuracy"] == pytest.approx(second["accuracy"], abs=0.02)
