@@ -84,9 +84,8 @@ class Batcher:
         return self._dataset(lambda: self.plan(None))
 
     def _dataset(self, plans) -> tf.data.Dataset:
-        # One empty example at the end: what filler rows point at.
-        lengths = np.append(self.split.lengths, 0).astype(np.int64)
-        tokens = tf.RaggedTensor.from_row_lengths(self.split.tokens, lengths)
+        # Filler rows point at the empty row after the examples.
+        tokens = self.split.rows
         targets = tf.constant(np.append(self.split.targets, FILLER_TARGET), tf.int32)
 
         one_length = len(self.bucket_lengths) == 1

@@ -6,9 +6,10 @@ import logging
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +22,8 @@ TEXTS_PER_CALL = 1024
 logger = logging.getLogger("transevolve")
 
 
-class TokenizedSplit(NamedTuple):
+@dataclass(frozen=True)
+class TokenizedSplit:
     """All examples of a split.
 
     Attributes:
@@ -33,6 +35,12 @@ class TokenizedSplit(NamedTuple):
     tokens: np.ndarray
     lengths: np.ndarray
     targets: np.ndarray
+
+    @cached_property
+    def rows(self) -> tf.RaggedTensor:
+        """The examples' tokens, and one empty row after them."""
+        lengths = np.append(self.lengths, 0).astype(np.int64)
+        return tf.RaggedTensor.from_row_lengths(self.tokens, lengths)
 
 
 def tokenize(
@@ -85,7 +93,7 @@ def cached(name: str, cache_dir: Path, identity, make) -> TokenizedSplit:
         split, summary = make()
         unfinished = folder.with_suffix(f".{os.getpid()}.unfinished")
         unfinished.mkdir(parents=True)
-        for field, array in split._asdict().items():
+        for field, array in asdict(split).items():
             np.save(unfinished / f"{field}.npy", array)
         (unfinished / "summary.json").write_text(json.dumps(summary) + "\n")
         try:
@@ -95,5 +103,5 @@ def cached(name: str, cache_dir: Path, identity, make) -> TokenizedSplit:
     summary = json.loads((folder / "summary.json").read_text())
     counts = ", ".join(f"{value:,} {what}" for what, value in summary.items())
     logger.info("%s: %s", name, counts)
-    arrays = (np.load(folder / f"{field}.npy") for field in TokenizedSplit._fields)
-    return TokenizedSplit(*arrays)
+    names = (field.name for field in fields(TokenizedSplit))
+    return TokenizedSplit(*(np.load(folder / f"{name}.npy") for name in names))

@@ -46,7 +46,7 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     workdir = Path(workdir)
     configuration.keep(config, workdir)
     strategy = strategy or make_strategy("one_device")
-    _check_batch_size(config, strategy)
+    _check_strategy(config, strategy)
     keras.utils.set_random_seed(config.seed)
     tf.config.experimental.enable_op_determinism()
 
@@ -75,7 +75,13 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     )
 
 
-def _check_batch_size(config, strategy):
+def _check_strategy(config, strategy):
+    buckets = tuple(config.data.bucket_lengths)
+    if isinstance(strategy, tf.distribute.TPUStrategy) and len(buckets) > 1:
+        raise UserError(
+            "--config.data.bucket_lengths: expected one length, as a TPU program has "
+            f"one shape, found {buckets}; give ({buckets[-1]},)"
+        )
     replicas = strategy.num_replicas_in_sync
     if config.train.batch_size % replicas:
         raise UserError(
