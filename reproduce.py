@@ -1,5 +1,6 @@
 """Trains and compares all models at laptop scale: reproduce.py --workdir=DIR."""
 
+import sys
 from pathlib import Path
 
 from training import cli  # first: it quiets TensorFlow's logs
@@ -13,9 +14,11 @@ def main(argv):
     del argv
     from reporting.reproduction import reproduce
 
-    report = reproduce(WORKDIR.value)
+    report, learned = reproduce(WORKDIR.value)
     (Path(WORKDIR.value) / "report.md").write_text(report + "\n")
     print(report)
+    if not learned:
+        sys.exit("error: a model learned too little; see the table")
 
 
 if __name__ == "__main__":

@@ -38,29 +38,31 @@ def _csv_path(config, split) -> Path:
 
 
 def _read_csv(path):
-    # A field may span lines, so the CSV reader pulls lines as it needs them; the bad
-    # ones among them come out after the row that it was reading.
+    # A field may span lines, so the CSV reader pulls lines as it needs them. A row
+    # with a line that is not UTF-8 is bad as a whole.
     number, bad_lines = 0, []
 
-    def good_lines():
+    def decoded_lines():
         nonlocal number
         for number, line in files.lines(path):  # noqa: B007
             if isinstance(line, DataError):
                 bad_lines.append(line)
-            else:
-                yield line + "\n"
+                line = ""
+            yield line + "\n"
 
-    reader = csv.reader(good_lines(), strict=True)
+    reader = csv.reader(decoded_lines(), strict=True)
     while True:
+        first = number + 1
+        bad_lines.clear()
         try:
             row = next(reader, None)
         except csv.Error as error:
-            row = bad_row(path, number, COLUMNS, str(error))
-        yield from bad_lines
-        bad_lines.clear()
+            row = bad_row(path, first, COLUMNS, str(error))
         if row is None:
             return
-        yield row if isinstance(row, DataError) else _parse(path, number, row)
+        if bad_lines:
+            row = bad_lines[0]
+        yield row if isinstance(row, DataError) else _parse(path, first, row)
 
 
 def _parse(path, number, row):

@@ -1,6 +1,10 @@
 """IMDB: positive and negative film reviews (Maas et al. 2011)."""
 
+import hashlib
+import json
+import lzma
 import tarfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,7 +48,10 @@ def identify(config, split: str):
     root = _root(config)
     if root.is_file():
         return files.identify(root), split
-    return [files.identify(root / split / folder) for folder in FOLDERS]
+    folders = (root / split / folder for folder in FOLDERS)
+    reviews = (path for folder in folders for path in sorted(folder.glob("*.txt")))
+    listing = json.dumps([files.identify(path) for path in reviews])
+    return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def _root(config) -> Path:
@@ -76,7 +83,7 @@ def _from_archive(archive, split):
                 if label is not None and member.name.endswith(".txt"):
                     path = f"{archive}:{member.name}"
                     reviews.append((path, label, tar.extractfile(member).read()))
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{archive}: expected {LAYOUT}, found {error}") from None
     reviews.sort(key=lambda review: (review[1], review[0]))
     yield from reviews

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,39 +118,47 @@ def _generated(config) -> Path:
                 "--config.data.source=files"
             )
         return root
-    root.mkdir(parents=True, exist_ok=True)
-    for split in SPLITS:
-        path = root / f"basic_{FILE_NAMES[split]}.tsv"
+    for name in FILE_NAMES.values():
+        path = root / f"basic_{name}.tsv"
         if path.exists():
             raise DataError(
                 f"{path}: expected a folder without ListOps files to write to, found "
-                "this one; read it with --config.data.source=files"
+                "this one; remove it, or read it with --config.data.source=files"
             )
-    _write_splits(root, size, counts, config.generator_seed)
-    written.write_text(json.dumps(settings, indent=2) + "\n")
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root.parent, prefix="unfinished-") as name:
+        unfinished = Path(name)
+        _write_splits(unfinished, root, size, counts, config.generator_seed)
+        (unfinished / "generated.json").write_text(json.dumps(settings) + "\n")
+        _move_files(unfinished, root)
     return root
 
 
-def _write_splits(root, size, counts, seed):
+def _move_files(source, target):
+    """Moves generated files to their folder, the mark that they are whole last."""
+    target.mkdir(exist_ok=True)
+    for path in sorted(source.iterdir(), key=lambda path: path.suffix == ".json"):
+        os.replace(path, target / path.name)
+
+
+def _write_splits(folder, root, size, counts, seed):
     total = sum(counts.values())
     examples = generate(total, size, seed)
-    finished = []
     progress = tqdm(total=total, desc=f"generating ListOps in {root}", unit=" examples")
     try:
         with progress:
             for split, count in counts.items():
-                path = root / f"basic_{FILE_NAMES[split]}.tsv"
-                unfinished = path.with_suffix(".unfinished")
-                finished.append((unfinished, path))
-                with open(unfinished, "w", encoding="utf-8") as file:
+                path = folder / f"basic_{FILE_NAMES[split]}.tsv"
+                with open(path, "w", encoding="utf-8") as file:
                     file.write(HEADER + "\n")
                     for _ in range(count):
                         source, target = next(examples)
                         file.write(f"{source}\t{target}\n")
                         progress.update()
     except ValueError as error:
-        raise DataError(f"--config.data.train_examples: {error}") from None
+        raise DataError(
+            f"--config.data: expected bounds that {total} distinct expressions meet, "
+            f"{error}"
+        ) from None
     finally:
         examples.close()
-    for unfinished, path in finished:
-        os.replace(unfinished, path)

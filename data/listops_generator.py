@@ -17,6 +17,8 @@ OPERATOR_PROBABILITY = 0.25
 # of what a seed means, so changing either changes every dataset.
 TREES_PER_DRAW = 1024
 EXAMPLES_PER_CHUNK = 500
+# So many draws without one tree within bounds: there are none, or next to none.
+HOPELESS_DRAWS = 200
 
 
 class Size(NamedTuple):
@@ -71,7 +73,7 @@ def generate(
     """
     seen = set()
     misses = 0
-    for chunk in _chunks(size, seed, processes or os.cpu_count() or 1, count):
+    for chunk in _chunks(size, seed, processes or len(os.sched_getaffinity(0)), count):
         before = len(seen)
         for source, target in chunk:
             if source not in seen:
@@ -108,9 +110,12 @@ def _chunks(size, seed, processes, count):
 def _chunk(size, seed, index):
     """EXAMPLES_PER_CHUNK accepted examples, from a stream of their own."""
     random = np.random.Generator(np.random.PCG64([seed, index]))
-    examples = []
+    examples, draws = [], 0
     while len(examples) < EXAMPLES_PER_CHUNK:
         levels, accepted = _grow(random, size)
+        draws += 1
+        if not examples and not len(accepted) and draws == HOPELESS_DRAWS:
+            raise ValueError(f"found no expressions of {size}")
         for tree in accepted[: EXAMPLES_PER_CHUNK - len(examples)]:
             examples.append(_write(levels, tree, random))
     return examples

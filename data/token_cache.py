@@ -5,8 +5,9 @@ import json
 import logging
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -91,10 +92,10 @@ def cached(name: str, cache_dir: Path, identity, make) -> TokenizedSplit:
     folder = cache_dir / f"tokens-{key}"
     if not folder.exists():
         split, summary = make()
-        unfinished = folder.with_suffix(f".{os.getpid()}.unfinished")
-        unfinished.mkdir(parents=True)
-        for field, array in asdict(split).items():
-            np.save(unfinished / f"{field}.npy", array)
+        cache_dir.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(dir=cache_dir, prefix="unfinished-"))
+        for field in fields(split):
+            np.save(unfinished / f"{field.name}.npy", getattr(split, field.name))
         (unfinished / "summary.json").write_text(json.dumps(summary) + "\n")
         try:
             os.replace(unfinished, folder)

@@ -21,24 +21,28 @@ RESERVED = ["[PAD]", "[UNK]"]
 logger = logging.getLogger("transevolve")
 
 
-def word_pieces(config, texts: Iterable[bytes], corpus_identity) -> list[str]:
-    """The word-piece vocabulary that the data config asks for.
+def given(config) -> list[str]:
+    """The word pieces of `vocab_file`, or else the published BERT uncased list.
 
-    Args:
-      config: `vocab_file` (a path, first choice), else `vocab`: "bert" downloads
-        the published uncased list, once, and checks its SHA-256; "train" learns
-        `vocab_size` pieces from the training texts, once per corpus.
-      texts: the training texts; read only for "train".
-      corpus_identity: changes when the texts do.
+    The list is downloaded once; its SHA-256 is checked every time.
 
     Raises:
       DataError: if the file is no vocabulary, or the download fails.
     """
     if config.vocab_file:
         return read(Path(config.vocab_file).expanduser())
+    return read(_download(Path(config.cache_dir).expanduser()))
+
+
+def trained(config, texts: Iterable[bytes], corpus_identity) -> list[str]:
+    """`vocab_size` word pieces learned from texts, once per corpus.
+
+    Args:
+      config: `vocab_size`, and `cache_dir` to keep them in.
+      texts: the training texts.
+      corpus_identity: changes when the texts do.
+    """
     cache = Path(config.cache_dir).expanduser()
-    if config.vocab == "bert":
-        return read(_download(cache / "bert_base_uncased_vocab.txt"))
     key = json.dumps([corpus_identity, config.vocab_size])
     name = f"vocab-{hashlib.sha256(key.encode()).hexdigest()[:16]}.txt"
     if not (cache / name).exists():
@@ -69,17 +73,19 @@ def read(path: Path) -> list[str]:
     return list(pieces)
 
 
-def _download(path: Path) -> Path:
-    if path.exists():
-        return path
+def _download(folder: Path) -> Path:
     import keras
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "bert_base_uncased_vocab.txt"
     try:
-        keras.utils.get_file(
-            path.name, BERT_URL, file_hash=BERT_SHA256, cache_dir=path.parent,
+        found = keras.utils.get_file(
+            path.name,
+            BERT_URL,
+            file_hash=BERT_SHA256,
+            cache_dir=folder,
             cache_subdir="",
-        )  # fmt: skip
+        )
     except Exception as error:
         path.unlink(missing_ok=True)
         reason = " ".join(str(error).split())[:160]
@@ -88,7 +94,7 @@ def _download(path: Path) -> Path:
             f"{BERT_SHA256[:8]}…, found {type(error).__name__}: {reason} (without "
             "network: --config.data.vocab_file=FILE or --config.data.vocab=train)"
         ) from error
-    return path
+    return Path(found)
 
 
 def _train(texts, vocab_size):

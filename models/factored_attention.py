@@ -117,7 +117,7 @@ class FactoredAttention(TimeEvolvingAttention):
             weights = ops.exp(biases - maximum)[..., None]
             weighted = ops.concatenate([weights * values, weights], axis=-1)
             summed = ops.matmul(state.kernel, weighted)
-            # A row that sees no real key sums to zero; every other one to more.
+            # A causal row before the first real key sums to zero, the rest to more.
             return summed[..., :-1] / ops.maximum(summed[..., -1:], SMALLEST_SUM)
 
         def stable():

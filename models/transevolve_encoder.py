@@ -63,7 +63,7 @@ class TransEvolveBlock(keras.layers.Layer):
             num_depths,
             dropout,
             fidelity=fidelity,
-            seed=seed,
+            seed=seed + 2 * num_depths,
             name="attention",
         )
         self.output_norm = LayerNormalization(name="output_norm")

@@ -40,13 +40,16 @@ def script(name, *arguments, **environment):
     )
 
 
-def train(workdir, cache, variant="transevolve-randomff-1", **changes):
+def train(
+    workdir, cache, variant="transevolve-randomff-1", KERAS_BACKEND="", **changes
+):
     flags = {**FLAGS, "data.cache_dir": cache, **changes}
     return script(
         "train.py",
         f"--config=configs/listops.py:{variant}",
         f"--workdir={workdir}",
         *(f"--config.{name}={value}" for name, value in flags.items()),
+        KERAS_BACKEND=KERAS_BACKEND or "tensorflow",
     )
 
 
@@ -173,7 +176,10 @@ def test_a_workdir_of_another_run_is_left_alone(run, cache):
 @pytest.mark.parametrize(
     "flag, message",
     [
-        ("data.colour=1", "--config.data.colour: expected a field of the config"),
+        (
+            "data.colour=1",
+            "--config.data.colour: expected a field of the config, found",
+        ),
         ("colour.data=1", "--config.colour.data: expected a field of the config"),
         ("train.steps=many", "flag --config.train.steps=many: invalid literal"),
         ("train.batch_size=0", "--config.train.batch_size: expected a number above 0"),
@@ -184,6 +190,12 @@ def test_a_workdir_of_another_run_is_left_alone(run, cache):
         ("model.dropout=1.5", "--config.model.dropout: expected a rate from 0"),
         ("model.hidden_dim=100", "--config.model.hidden_dim: expected a multiple"),
         ("data.source=files", "--config.data.dir: expected the path of a folder"),
+        ("data.validation_examples=0", "--config.data.validation_examples: expected a"),
+        ("data.min_length=1999", "--config.data.min_length: expected at least 2 below"),
+        ("data.tokenizer=wordpiece", "--config.data.tokenizer: expected one of bytes"),
+        ("model.encoder=transformer", "--config.model.encoder: expected one of trans"),
+        ("train.adam_beta_1=1.5", "--config.train.adam_beta_1: expected a rate from"),
+        ("seed=5000000000", "--config.seed: expected a number from 0 to below 2^31"),
     ],
 )
 def test_bad_flags_end_with_one_line(tmp_path, flag, message):
@@ -207,6 +219,28 @@ def test_unknown_variant_and_config(tmp_path):
     assert "configs/none.py" in last_line(result)
 
 
+def test_a_workdir_that_cannot_be_one(tmp_path, cache):
+    path = tmp_path / "file"
+    path.touch()
+    assert last_line(train(path, cache)).startswith(f"error: {path}")
+
+
+def test_stray_arguments(tmp_path):
+    message = last_line(script("evaluate.py", f"--workdir={tmp_path}", "split=test"))
+    assert message == "error: split=test: expected a flag"
+
+
+def test_a_start_that_failed_leaves_no_run(tmp_path, cache):
+    wrong = {"data.source": "files", "data.dir": tmp_path / "nowhere"}
+    workdir = tmp_path / "run"
+    message = last_line(train(workdir, cache, **wrong))
+    assert message.startswith(f"error: {tmp_path}/nowhere: expected a folder of basic_")
+    right = {"train.steps": 2, "train.epochs": 15}
+    result = train(workdir, cache, **right, KERAS_BACKEND="jax")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["step"] == 2
+
+
 def test_evaluating_nothing(tmp_path):
     message = last_line(script("evaluate.py", f"--workdir={tmp_path / 'none'}"))
     assert message.endswith("none: expected a run of train.py, found none")
@@ -218,6 +252,7 @@ def test_two_devices_train_as_one(tmp_path, cache):
     """Two logical CPU devices, the same global batch: the same loss curve."""
     result = script("tests/training/two_devices.py", tmp_path, cache)
     assert result.returncode == 0, result.stderr
+    assert "replicas drop different features: True" in result.stdout
     one, two = (metrics(tmp_path / name) for name in ("one_device", "mirrored"))
     assert len(one) == len(two) == 9
     for first, second in zip(one, two, strict=True):

@@ -5,6 +5,8 @@ import os
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Training is TensorFlow's; the models alone run on other backends.
+os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from absl import app, flags  # noqa: E402
 from absl import logging as absl_logging  # noqa: E402
@@ -17,11 +19,17 @@ def run(main):
         from data.errors import DataError
         from training.errors import UserError
 
+        if argv[1:]:
+            sys.exit(f"error: {argv[1]}: expected a flag")
         _log_to_stderr()
         try:
             main(argv)
         except (DataError, UserError) as error:
             sys.exit(f"error: {error}")
+        except OSError as error:
+            if error.filename is None:
+                raise
+            sys.exit(f"error: {error.filename}: {error.strerror}")
         except KeyboardInterrupt:
             sys.exit("stopped; the same command goes on from the last checkpoint")
 
@@ -46,9 +54,11 @@ def _parse_flags(argv):
     except (AttributeError, KeyError) as error:
         # ml_collections names only the part of the field's name that does not exist.
         field = str(error).strip("\"'").split("'")[0]
-        given = (argument.split("=")[0] for argument in argv)
-        name = next((n for n in given if field in n.split(".")), f"--config.{field}")
-        sys.exit(f"error: {name}: expected a field of the config, found no such field")
+        for argument in argv:
+            name = argument.split("=")[0]
+            if name.startswith("--config.") and field in name.split("."):
+                sys.exit(f"error: {name}: expected a field of the config, found none")
+        raise
     except (flags.Error, OSError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reasons = [line for line in lines if line.startswith("ValueError: ")]

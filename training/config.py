@@ -5,14 +5,20 @@ from pathlib import Path
 
 from ml_collections import ConfigDict
 
-import data
-from models import ENCODERS
+from configs.common import VARIANTS
+from data import DATASETS
 from models.time_features import FIDELITIES
 from models.transevolve_encoder import ATTENTIONS, FEED_FORWARDS
 from training.errors import UserError
 
-# What may differ when a run is taken up again.
-EXTENSIBLE = ("train.epochs", "train.steps", "train.keep_checkpoints")
+# What may differ when a run is taken up again: how long it is, where its data lies.
+CHANGEABLE = (
+    "train.epochs",
+    "train.steps",
+    "train.keep_checkpoints",
+    "data.dir",
+    "data.cache_dir",
+)
 
 
 def check(config: ConfigDict) -> None:
@@ -22,11 +28,10 @@ def check(config: ConfigDict) -> None:
       UserError: naming the first bad field, what was expected and what was found.
     """
     choices = {
-        "data.dataset": data.DATASETS,
-        "data.tokenizer": data.TOKENIZERS,
+        "variant": VARIANTS,
+        "data.dataset": DATASETS,
         "data.on_error": ("fail", "skip"),
         "data.vocab": ("bert", "train"),
-        "model.encoder": ENCODERS,
         "model.form": ATTENTIONS,
         "model.feed_forward": FEED_FORWARDS,
         "model.fidelity": FIDELITIES,
@@ -35,9 +40,18 @@ def check(config: ConfigDict) -> None:
     for name, allowed in choices.items():
         if name in fields and fields[name] not in allowed:
             _fail(name, f"one of {', '.join(allowed)}", fields[name])
-    sources = data.DATASETS[config.data.dataset].SOURCES
-    if config.data.source not in sources:
-        _fail("data.source", f"one of {', '.join(sources)}", config.data.source)
+    module = DATASETS[config.data.dataset]
+    tokenizers = ["bytes"]
+    tokenizers += ["symbols"] * hasattr(module, "SYMBOLS")
+    tokenizers += ["wordpiece"] * ("data.vocab" in fields)
+    dependent = {
+        "data.source": module.SOURCES,
+        "data.tokenizer": tokenizers,
+        "model.encoder": [VARIANTS[config.variant]["encoder"]],
+    }
+    for name, allowed in dependent.items():
+        if fields[name] not in allowed:
+            _fail(name, f"one of {', '.join(allowed)}", fields[name])
     for name, value in fields.items():
         _check_number(name, value)
     lengths = tuple(config.data.bucket_lengths)
@@ -48,16 +62,27 @@ def check(config: ConfigDict) -> None:
     if config.model.hidden_dim % (2 * config.model.num_heads):
         expected = f"a multiple of twice model.num_heads={config.model.num_heads}"
         _fail("model.hidden_dim", expected, config.model.hidden_dim)
+    if fields.get("model.feed_forward") == "rotation" and config.model.ffn_dim % 2:
+        _fail("model.ffn_dim", "an even number", config.model.ffn_dim)
+    if config.data.dataset == "listops":
+        if config.data.min_length + 1 >= limit:
+            expected = f"at least 2 below data.max_length={limit}"
+            _fail("data.min_length", expected, config.data.min_length)
+        if config.data.max_arguments < 2:
+            _fail("data.max_arguments", "at least 2", config.data.max_arguments)
 
 
 def _check_number(name, value):
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
     part, field = name.rsplit(".", 1) if "." in name else ("", name)
-    if field == "dropout":
+    if field in ("dropout", "adam_beta_1", "adam_beta_2"):
         if not 0 <= value < 1:
             _fail(name, "a rate from 0 to below 1", value)
-    elif field.endswith("seed") or field in ("min_length", "validation_examples"):
+    elif field.endswith("seed"):
+        if not 0 <= value < 2**31:
+            _fail(name, "a number from 0 to below 2^31", value)
+    elif field == "min_length":
         if value < 0:
             _fail(name, "a number from 0", value)
     elif value <= 0:
@@ -79,25 +104,44 @@ def flatten(config) -> dict:
     return flat
 
 
-def keep(config: ConfigDict, workdir: Path) -> None:
-    """Writes the config to the workdir, or checks that the same one is there.
+def differences(config: ConfigDict, workdir: Path) -> list[str]:
+    """Names of the fields in which the config in a workdir is another one.
 
     Raises:
-      UserError: if the workdir belongs to a run with another config.
+      UserError: if there is none.
     """
-    path = workdir / "config.json"
-    text = json.dumps(config.to_dict(), indent=2) + "\n"
-    if path.exists():
-        old, new = flatten(read(workdir)), flatten(json.loads(text))
-        for name in sorted(old.keys() | new.keys()):
-            if old.get(name) != new.get(name) and name not in EXTENSIBLE:
-                raise UserError(
-                    f"--workdir={workdir}: holds a run with "
-                    f"config.{name}={old.get(name)}, not {new.get(name)}; give "
-                    "another workdir, or the same config to go on with this run"
-                )
+    old, new = flatten(read(workdir)), flatten(json.loads(_json(config)))
+    names = sorted(old.keys() | new.keys())
+    return [name for name in names if old.get(name) != new.get(name)]
+
+
+def check_same_run(config: ConfigDict, workdir: Path) -> None:
+    """Checks that a run in the workdir can go on with this config.
+
+    Raises:
+      UserError: if it differs in more than the length of the run or the data's place.
+    """
+    for name in differences(config, workdir):
+        if name not in CHANGEABLE:
+            old, new = flatten(read(workdir)).get(name), flatten(config).get(name)
+            raise UserError(
+                f"--workdir={workdir}: holds a run with config.{name}={old}, not "
+                f"{new}; give another workdir, or the same config to go on with it"
+            )
+
+
+def keep(config: ConfigDict, workdir: Path) -> None:
+    """Writes the config to the workdir."""
     workdir.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    (workdir / "config.json").write_text(_json(config))
+
+
+def _json(config):
+    config = config.to_dict()
+    # So that evaluation finds the data from another folder, too.
+    if config["data"]["dir"]:
+        config["data"]["dir"] = str(Path(config["data"]["dir"]).expanduser().resolve())
+    return json.dumps(config, indent=2) + "\n"
 
 
 def read(workdir: Path) -> ConfigDict:

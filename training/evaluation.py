@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from data import EVALUATION_SPLITS, ClassificationData
+from data import tokenizers
+from data.classification import EVALUATION_SPLITS, ClassificationData
 from models import build_classifier
 from training import config as configuration
 from training.checkpoints import Checkpoints
@@ -17,6 +18,8 @@ from training.strategy import make_strategy
 
 def evaluate(workdir, split: str = "test", average_checkpoints: int = 0):
     """Evaluates the best checkpoint of a run, and writes `results/SPLIT.json`.
+
+    With averaged checkpoints it is `results/SPLIT-average-N.json`.
 
     Args:
       workdir: of the run.
@@ -38,12 +41,13 @@ def evaluate(workdir, split: str = "test", average_checkpoints: int = 0):
         )
     workdir = Path(workdir)
     config = configuration.read(workdir)
-    dataset = ClassificationData(config.data, config.seed, workdir / "tokenizer")
+    tokenizer = tokenizers.load(workdir / "tokenizer")
+    dataset = ClassificationData(config.data, config.seed, tokenizer)
     strategy = make_strategy("one_device")
     with strategy.scope():
         model = build_classifier(
             config.model,
-            dataset.tokenizer.vocabulary_size,
+            tokenizer.vocabulary_size,
             len(dataset.class_names),
             config.seed,
         )
@@ -65,7 +69,8 @@ def evaluate(workdir, split: str = "test", average_checkpoints: int = 0):
     }
     results = workdir / "results"
     results.mkdir(exist_ok=True)
-    (results / f"{split}.json").write_text(json.dumps(result) + "\n")
+    name = f"{split}-average-{average_checkpoints}" if average_checkpoints else split
+    (results / f"{name}.json").write_text(json.dumps(result) + "\n")
     return result, confusion, dataset.class_names
 
 

@@ -10,7 +10,8 @@ import keras
 import tensorflow as tf
 from tqdm import tqdm
 
-from data import ClassificationData
+from data import tokenizers
+from data.classification import ClassificationData, make_tokenizer
 from models import build_classifier
 from training import config as configuration
 from training.checkpoints import Checkpoints
@@ -18,7 +19,7 @@ from training.errors import UserError
 from training.evaluator import Evaluator
 from training.metrics import Totals
 from training.metrics_log import MetricsLog
-from training.strategy import make_strategy
+from training.strategy import make_strategy, separate_dropout
 from training.trainer import Trainer
 
 logger = logging.getLogger("transevolve")
@@ -44,20 +45,29 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     """
     configuration.check(config)
     workdir = Path(workdir)
-    configuration.keep(config, workdir)
+    # Without a checkpoint there is nothing of a run to go on with, or to mix up.
+    going_on = (workdir / "checkpoints").exists()
+    if going_on:
+        configuration.check_same_run(config, workdir)
     strategy = strategy or make_strategy("one_device")
     _check_strategy(config, strategy)
     keras.utils.set_random_seed(config.seed)
     tf.config.experimental.enable_op_determinism()
 
-    dataset = ClassificationData(config.data, config.seed, workdir / "tokenizer")
+    if going_on:
+        tokenizer = tokenizers.load(workdir / "tokenizer")
+    else:
+        tokenizer = make_tokenizer(config.data)
+    dataset = ClassificationData(config.data, config.seed, tokenizer)
     settings = config.train
     train = dataset.batcher("train", settings.batch_size)
     validation = dataset.batcher("validation", settings.batch_size)
+    configuration.keep(config, workdir)
+    tokenizers.save(tokenizer, workdir / "tokenizer")
     with strategy.scope():
         model = build_classifier(
             config.model,
-            dataset.tokenizer.vocabulary_size,
+            tokenizer.vocabulary_size,
             len(dataset.class_names),
             config.seed,
         )
@@ -68,6 +78,7 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     )
     if checkpoints.resume():
         logger.info("going on from step %d", trainer.step)
+    separate_dropout(model, strategy)
     total = settings.steps or settings.epochs * train.num_batches
     evaluator = Evaluator(model, strategy)
     return _run(
@@ -135,7 +146,7 @@ def _run(
                 )
                 totals, start = Totals(0, 0, 0), time.monotonic()
             if step in (epoch_end, total_steps):
-                metrics = evaluator.evaluate(validation)[0].metrics()
+                metrics = _validate(evaluator, validation)
                 checkpoints.save(step, metrics["accuracy"])
                 log.write("validation", step, {"epoch": epoch, **metrics})
                 bar.write(
@@ -149,6 +160,12 @@ def _run(
         _write_speed(workdir, examples / seconds)
     best = float(checkpoints.best_accuracy)
     return {"step": step, "best_validation_accuracy": best}
+
+
+def _validate(evaluator, validation):
+    total = validation.num_examples
+    with progress_bar("validating", total=total, leave=False) as bar:
+        return evaluator.evaluate(validation, bar.update)[0].metrics()
 
 
 def progress_bar(description, **arguments):

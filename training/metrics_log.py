@@ -1,6 +1,7 @@
 """What a run measured: metrics.jsonl for programs, TensorBoard for people."""
 
 import json
+import os
 from pathlib import Path
 
 import tensorflow as tf
@@ -23,8 +24,12 @@ class MetricsLog:
         kept = []
         if path.exists():
             lines = path.read_text().splitlines(keepends=True)
-            kept = [line for line in lines if json.loads(line)["step"] <= step]
-        path.write_text("".join(kept))
+            # A line that a kill cut short is after the checkpoint, too.
+            whole = [line for line in lines if line.endswith("}\n")]
+            kept = [line for line in whole if json.loads(line)["step"] <= step]
+        unfinished = path.with_suffix(".unfinished")
+        unfinished.write_text("".join(kept))
+        os.replace(unfinished, path)
         self._path = path
         self._writers = {
             split: tf.summary.create_file_writer(str(workdir / "tensorboard" / split))

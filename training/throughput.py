@@ -3,6 +3,8 @@
 import statistics
 import time
 
+import keras
+import tensorflow as tf
 from tqdm import tqdm
 
 from models import build_classifier
@@ -35,6 +37,9 @@ def relative_speeds(
     Returns:
       {name: ratio}; above 1 is faster than the baseline.
     """
+    # As in training.
+    tf.config.experimental.enable_op_determinism()
+    keras.utils.set_random_seed(0)
     strategy = make_strategy("one_device")
     runs = {}
     for name, config in configs.items():

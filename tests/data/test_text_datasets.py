@@ -77,11 +77,21 @@ def test_bad_news_rows_name_file_and_line(ag_news_csv, row, message):
     assert message in str(bad[0])
 
 
-def test_rows_that_span_lines_are_counted_in_lines(ag_news_csv):
+def test_rows_that_span_lines_are_named_by_their_first(ag_news_csv):
     path = ag_news_csv / "train.csv"
-    path.write_text('"1","two\nlines","x"\n"9","a","b"\n')
-    *_, bad = ag_news.read(news(ag_news_csv), "train")
-    assert str(bad).startswith(f"{path}:3: ")
+    path.write_text('"1","two\nlines","x"\n"9","a\nb","c"\n"1","open\n"2","a","b"\n')
+    good, bad, unclosed = ag_news.read(news(ag_news_csv), "train")
+    assert good == Example(b"two\nlines x", 0)
+    assert str(bad).startswith(f"{path}:3: expected a class")
+    assert str(unclosed).startswith(f"{path}:5: expected three columns")
+
+
+def test_a_row_with_a_bad_line_is_bad_as_a_whole(ag_news_csv):
+    path = ag_news_csv / "train.csv"
+    path.write_bytes(b'"1","a","one\n\xff\ntwo"\n"2","b","c"\n')
+    bad, good = ag_news.read(news(ag_news_csv), "train")
+    assert str(bad).startswith(f"{path}:2: expected UTF-8")
+    assert good == Example(b"b c", 1)
 
 
 def test_missing_and_empty_files(ag_news_csv):
@@ -131,6 +141,13 @@ def test_bad_reviews_name_file_and_line(acl_imdb):
     assert str(error) == f"{bad}:1: expected a review, found an empty file"
 
 
+def test_imdb_notices_reviews_changed_in_place(acl_imdb):
+    before = imdb.identify(reviews(acl_imdb), "train")
+    assert imdb.identify(reviews(acl_imdb), "train") == before
+    (acl_imdb / "train/pos/0_9.txt").write_bytes(b"Changed.")
+    assert imdb.identify(reviews(acl_imdb), "train") != before
+
+
 def test_imdb_without_reviews(acl_imdb, tmp_path):
     archive = tmp_path / "other.tar.gz"
     with tarfile.open(archive, "w:gz"):
@@ -138,6 +155,13 @@ def test_imdb_without_reviews(acl_imdb, tmp_path):
     with pytest.raises(DataError, match="other.tar.gz: expected reviews in aclImdb/"):
         list(imdb.read(reviews(archive), "train"))
     archive.write_text("no archive")
+    with pytest.raises(DataError, match="other.tar.gz: expected the folder aclImdb/"):
+        list(imdb.read(reviews(archive), "train"))
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(acl_imdb, "aclImdb")
+    damaged = bytearray(archive.read_bytes())
+    damaged[len(damaged) // 2] ^= 0xFF
+    archive.write_bytes(damaged)
     with pytest.raises(DataError, match="other.tar.gz: expected the folder aclImdb/"):
         list(imdb.read(reviews(archive), "train"))
     (acl_imdb / "train/pos/0_9.txt").unlink()

@@ -86,11 +86,11 @@ def data_config(tmp_path, **changes):
 def test_vocabulary_trained_on_the_corpus_once(tmp_path):
     texts = [b"the cat sat on the mat", b"the dog sat on the cat"] * 20
     data = data_config(tmp_path, vocab="train", vocab_size=60)
-    pieces = vocabulary.word_pieces(data, texts, "corpus")
+    pieces = vocabulary.trained(data, texts, "corpus")
     assert pieces[0] == "[PAD]" and "the" in pieces and len(pieces) <= 60
     found = tokenizers.WordPieceTokenizer(pieces)
     assert 1 not in ids(found, "the dog sat")[0]
-    assert vocabulary.word_pieces(data, None, "corpus") == pieces
+    assert vocabulary.trained(data, None, "corpus") == pieces
 
 
 def test_vocabulary_download_is_checked(tmp_path, monkeypatch):
@@ -99,12 +99,15 @@ def test_vocabulary_download_is_checked(tmp_path, monkeypatch):
     monkeypatch.setattr(vocabulary, "BERT_URL", source.as_uri())
     data = data_config(tmp_path / "cache")
     with pytest.raises(DataError, match="--config.data.vocab=bert: expected file:"):
-        vocabulary.word_pieces(data, None, None)
+        vocabulary.given(data)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     monkeypatch.setattr(vocabulary, "BERT_SHA256", digest)
-    assert vocabulary.word_pieces(data, None, None) == ["[PAD]", "[UNK]"]
+    assert vocabulary.given(data) == ["[PAD]", "[UNK]"]
     source.unlink()
-    assert vocabulary.word_pieces(data, None, None) == ["[PAD]", "[UNK]"]
+    assert vocabulary.given(data) == ["[PAD]", "[UNK]"]
+    (tmp_path / "cache/bert_base_uncased_vocab.txt").write_text("[PAD]\ncut sh")
+    with pytest.raises(DataError, match="--config.data.vocab=bert: expected file:"):
+        vocabulary.given(data)
 
 
 def test_published_vocabulary(shared):

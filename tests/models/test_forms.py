@@ -1,5 +1,6 @@
 """The factored form against the literal one: outputs, gradients, conversion."""
 
+import keras
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -120,30 +121,65 @@ def run(layer, x, mask, depth):
     return state, numpy(layer.attend(state, depth, ops.convert_to_tensor(x)))
 
 
-@pytest.mark.parametrize("spread", [0.0, 50.0, 70.0, 200.0])
-def test_forms_agree_at_far_apart_logits(spread):
+@pytest.mark.parametrize("padding", ["none", "tail"])
+@pytest.mark.parametrize("fidelity", ["paper", "official"])
+@pytest.mark.parametrize("spread", [0.0, 10.0, 25.0, 50.0, 200.0])
+def test_forms_agree_at_far_apart_logits(spread, fidelity, padding):
     """Scores up to +-200, key biases up to +-`spread`: on both sides of the guard."""
-    literal, factored = attention_pair(32, 4, 2)
+    literal, factored = attention_pair(32, 4, 2, fidelity=fidelity)
     x = np.random.default_rng(1).normal(size=(2, 24, 32)).astype("float32")
     mask = np.ones((2, 24), bool)
-    mask[1, 5:] = False
+    if padding == "tail":
+        mask[1, 5:] = False
     state = factored(x, x, mask)
     scores = numpy(ops.matmul(state.queries, ops.swapaxes(state.keys, 2, 3)))
-    grow = 200 / np.abs(scores).max()
-    biases = numpy(state.biases)[0, 0]
+    biases = numpy(state.biases)[:, 0].transpose(0, 2, 1)[mask]
     for layer in (literal, factored):
-        layer.query_kernel.assign(layer.query_kernel * grow)
+        layer.query_kernel.assign(layer.query_kernel * (200 / np.abs(scores).max()))
         slope = spread / np.abs(biases).max()
         layer.time_coefficients.assign(layer.time_coefficients * slope)
     state, fast = run(factored, x, mask, 0)
-    exact = equation_9(literal, x.astype("float64"), mask, 0)
-    assert bool(state.safe[0]) == (spread < SAFE_SPREAD / 2)
+    spreads = slope * (biases.max(0) - biases.min(0))
+    assert bool(state.safe[0]) == (spread <= 25) == (spreads.max() < SAFE_SPREAD)
     assert np.isfinite(fast).all()
-    real = mask[:, :, None] & np.ones_like(fast, bool)
-    np.testing.assert_allclose(fast[real], exact[real], rtol=0, atol=1e-4)
+    exact = equation_9(literal, x.astype("float64"), mask, 0)
+    np.testing.assert_allclose(fast[mask], exact[mask], rtol=0, atol=1e-4)
     # In float32 the literal form loses more: it adds terms as large that cancel.
     _, printed = run(literal, x, mask, 0)
-    np.testing.assert_allclose(printed[real], exact[real], rtol=0, atol=1e-3)
+    np.testing.assert_allclose(printed[mask], exact[mask], rtol=0, atol=1e-3)
+
+    # Without those terms, gradients can be compared.
+    literal.key_time_kernel.assign(np.zeros(literal.key_time_kernel.shape))
+    direction = np.random.default_rng(2).normal(size=x.shape).astype("float32")
+    direction *= mask[:, :, None]
+
+    def loss(call):
+        return ops.sum(call(x) * direction)
+
+    slopes = []
+    for layer in (factored, literal):
+        model = Attend(layer, mask)
+        model.build((None, None, 32))
+        slopes.append(gradients(model, loss))
+    for name, gradient in slopes[0].items():
+        assert np.isfinite(gradient).all(), name
+        error = np.linalg.norm(gradient - slopes[1][name])
+        size = np.linalg.norm(slopes[1][name])
+        assert error <= 1e-4 * size + 1e-6, (name, error / size)
+
+
+class Attend(keras.Model):
+    """Attention at depth 0, of its input over itself."""
+
+    def __init__(self, attention, mask):
+        super().__init__(name="attend")
+        self.attention, self.mask = attention, mask
+
+    def build(self, input_shape):
+        pass
+
+    def call(self, x):
+        return self.attention.attend(self.attention(x, x, self.mask), 0, x)
 
 
 def test_gradients_are_finite_and_equal_past_the_guard():

@@ -8,7 +8,7 @@ from keras import ops
 from models import build_classifier
 from models.convert import fold_rotations
 from models.rotation_dense import RotationDense
-from tests.models.builders import TRANSFORMER, build, randomize, tokens
+from tests.models.builders import SMALL, TRANSFORMER, build, randomize, tokens
 
 BASE = {
     "encoder": "transevolve",
@@ -138,6 +138,17 @@ class TestEveryEncoder:
             logits = compiled.get_concrete_function(tf.TensorSpec(ids.shape, "int32"))
             assert logits.output_shapes.as_list() == [3, 4]
         np.testing.assert_allclose(numpy(compiled(ids)), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
+def test_no_two_dropouts_share_a_seed(config):
+    model = build_classifier({**config, "dropout": 0.1}, 40, 4, seed=3)
+    seeds = [
+        tuple(numpy(variable))
+        for variable in model.variables
+        if variable.name == "seed_generator_state"
+    ]
+    assert len(seeds) == len(set(seeds)) >= 4
 
 
 def test_dropout_acts_in_training_only():
