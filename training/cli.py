@@ -37,8 +37,8 @@ def run(main):
 
 
 def _log_to_stderr():
-    # TensorFlow's Python side logs through absl.
-    absl_logging.set_verbosity(absl_logging.WARNING)
+    # TensorFlow's Python side logs through absl; what it warns of here is no news.
+    absl_logging.set_verbosity(absl_logging.ERROR)
     logger = logging.getLogger("transevolve")
     logger.setLevel(logging.INFO)
     logger.addHandler(logging.StreamHandler(sys.stderr))
