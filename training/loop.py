@@ -1,6 +1,5 @@
 """Training a classifier from a config to a workdir."""
 
-import json
 import logging
 import sys
 import time
@@ -79,11 +78,10 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     if checkpoints.resume():
         logger.info("going on from step %d", trainer.step)
     separate_dropout(model, strategy)
-    total = settings.steps or settings.epochs * train.num_batches
     evaluator = Evaluator(model, strategy)
-    return _run(
-        trainer, evaluator, train, validation, checkpoints, total, config, workdir
-    )
+    _run(trainer, evaluator, train, validation, checkpoints, config, workdir)
+    best = float(checkpoints.best_accuracy)
+    return {"step": trainer.step, "best_validation_accuracy": best}
 
 
 def _check_strategy(config, strategy):
@@ -101,65 +99,52 @@ def _check_strategy(config, strategy):
         )
 
 
-def _run(
-    trainer, evaluator, train, validation, checkpoints, total_steps, config, workdir
-):
+def _run(trainer, evaluator, train, validation, checkpoints, config, workdir):
     settings = config.train
     step = trainer.step
+    total = settings.steps or settings.epochs * train.num_batches
     log = MetricsLog(workdir, step)
     iterator = trainer.iterate(train.train(config.seed, step))
     examples_per_step = train.num_examples / train.num_batches
-    # Seconds and examples of training alone, without tracing.
-    seconds = examples = 0.0
     with progress_bar(
         f"training {config.variant}",
-        total=round(total_steps * examples_per_step),
+        total=round(total * examples_per_step),
         initial=round(step * examples_per_step),
     ) as bar:
-        totals, warm = Totals(0, 0, 0), False
-        start = time.monotonic()
-        while step < total_steps:
-            epoch_end = (step // train.num_batches + 1) * train.num_batches
-            log_point = (step // settings.log_every + 1) * settings.log_every
-            stop = min(epoch_end, log_point, total_steps)
-            loop_start = time.monotonic()
-            new = trainer.train(iterator, min(settings.steps_per_loop, stop - step))
-            if warm:
-                seconds += time.monotonic() - loop_start
-                examples += new.examples
-            warm = True
-            step = trainer.step
-            totals = Totals(*map(sum, zip(totals, new, strict=True)))
-            bar.update(new.examples)
-            bar.set_postfix_str(f"loss {new.loss / new.examples:.3f}", refresh=False)
-            if step == stop:
-                epoch = step / train.num_batches
-                log.write(
-                    "train",
-                    step,
-                    {
-                        "epoch": epoch,
-                        **totals.metrics(),
-                        "learning_rate": trainer.learning_rate,
-                    },
-                    totals.examples / (time.monotonic() - start),
-                )
-                totals, start = Totals(0, 0, 0), time.monotonic()
-            if step in (epoch_end, total_steps):
+        while step < total:
+            start = time.monotonic()
+            epoch_end = _next_multiple(step, train.num_batches)
+            step = min(epoch_end, _next_multiple(step, settings.log_every), total)
+            totals = _advance(trainer, iterator, step, settings.steps_per_loop, bar)
+            speed = totals.examples / (time.monotonic() - start)
+            where = {"epoch": step / train.num_batches}
+            rate = {"learning_rate": trainer.learning_rate}
+            log.write("train", step, {**where, **totals.metrics(), **rate}, speed)
+            if step in (epoch_end, total):
                 metrics = _validate(evaluator, validation)
                 checkpoints.save(step, metrics["accuracy"])
-                log.write("validation", step, {"epoch": epoch, **metrics})
+                log.write("validation", step, {**where, **metrics})
                 bar.write(
                     f"step {step}: validation loss {metrics['loss']:.4f}, "
                     f"accuracy {metrics['accuracy']:.4f}",
                     file=sys.stderr,
                 )
-                start = time.monotonic()
     log.close()
-    if seconds:
-        _write_speed(workdir, examples / seconds)
-    best = float(checkpoints.best_accuracy)
-    return {"step": step, "best_validation_accuracy": best}
+
+
+def _next_multiple(step, interval):
+    return (step // interval + 1) * interval
+
+
+def _advance(trainer, iterator, stop, steps_per_loop, bar):
+    """Trains up to step `stop`; returns the totals of the way there."""
+    totals = Totals(0, 0, 0)
+    while trainer.step < stop:
+        new = trainer.train(iterator, min(steps_per_loop, stop - trainer.step))
+        totals = Totals(*map(sum, zip(totals, new, strict=True)))
+        bar.update(new.examples)
+        bar.set_postfix_str(f"loss {new.loss / new.examples:.3f}", refresh=False)
+    return totals
 
 
 def _validate(evaluator, validation):
@@ -177,10 +162,3 @@ def progress_bar(description, **arguments):
         mininterval=0.5 if sys.stderr.isatty() else 10,
         **arguments,
     )
-
-
-def _write_speed(workdir, speed):
-    results = workdir / "results"
-    results.mkdir(exist_ok=True)
-    text = json.dumps({"examples_per_second": round(speed, 1)})
-    (results / "training.json").write_text(text + "\n")
