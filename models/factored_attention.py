@@ -13,11 +13,11 @@ from models.time_evolving_attention import (
     split_heads,
 )
 
-# exp() of a spread this wide is 9e-27: the sum over keys keeps full float32
-# precision, since terms below it by the width of a float32 mantissa do not count
-# and everything above exp(-87) is a normal number.
-SAFE_SPREAD = 60.0
-SMALLEST_SUM = 1e-30
+# With biases spread no wider, a row's sum is at least exp(-40) = 4e-18. What matters
+# to it is a normal float32 number, and so is its inverse square, which the backward
+# pass of a division may form. docs/attention.md, "The guard".
+SAFE_SPREAD = 40.0
+SMALLEST_SUM = 1e-18
 
 
 class FactoredState(NamedTuple):
