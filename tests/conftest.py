@@ -3,8 +3,12 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+# How long an example takes is the machine's affair, tracing included.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"

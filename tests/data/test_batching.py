@@ -34,7 +34,7 @@ def seen(batches):
     return sorted(targets[targets != FILLER_TARGET])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     lengths=st.lists(st.integers(0, 12), min_size=1, max_size=30),
     batch_size=st.integers(1, 7),

@@ -215,7 +215,7 @@ def test_gradients_are_finite_and_equal_past_the_guard():
         assert error <= 1e-3 * np.linalg.norm(exact[name]) + 1e-6, name
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     length=st.integers(1, 17),
     heads=st.sampled_from([1, 2, 4]),
