@@ -20,29 +20,28 @@ SMALLEST_SUM = 1e-30
 
 
 class FactoredState(NamedTuple):
-    """What one block's depths share. Lists have one member per depth.
+    """What one block's depths share. A list has one member per depth.
 
     Attributes:
-      kernel: E = softmax(A0), (batch, heads, queries, keys). A constant to automatic
-        differentiation, as are `scores` and `weights`: see `FactoredAttention`.
-      scores: A0 of the fallback, as a function without arguments.
-      weights: list of w^l, (batch, heads, keys, 1), zero at padding.
-      sums: list of E w^l, (batch, heads, queries, 1).
-      biases: list of b^l, (batch, heads, 1, keys), masked.
-      query_factors: list of zeros, (batch, heads, queries, d/H), that only carry the
-        left factor of E's gradient back to the block's start.
-      key_factors: the same for the right factor, (batch, heads, keys, d/H).
+      kernel: E, (batch, heads, queries, keys). Automatic differentiation takes it
+        for a constant, as it does `weights`.
+      softmax: function of a depth, softmax(A0 + b^l), for use where it is not safe.
       safe: scalar, whether the spread of every b^l allows the fast form.
+      weights: list of w^l, (batch, heads, keys, 1), zero at padding. Ones if not safe.
+      sums: list of E w^l, (batch, heads, queries, 1). Ones if not safe.
+      biases: list of b^l, (batch, heads, keys, 1), masked.
+      left, right: lists of zeros, (batch, heads, queries or keys, d/H). Their
+        gradients are the two factors of E's gradient at that depth.
     """
 
     kernel: Any
-    scores: Any
+    softmax: Any
+    safe: Any
     weights: list
     sums: list
     biases: list
-    query_factors: list
-    key_factors: list
-    safe: Any
+    left: list
+    right: list
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -56,16 +55,15 @@ class FactoredAttention(TimeEvolvingAttention):
         E = softmax(A0),  w^l = exp(b^l - maximum)
 
     E is computed once per block, and the sums of all depths by one product with it.
-    Depth l costs one product, E (w^l * V), and a division. Padding is w_j = 0.
+    Depth l costs one more, E (w^l * V), and a division. Padding is w_j = 0.
 
-    The gradient is written by hand for one reason: E's is a sum over depths of
-    products of rank d/H, and automatic differentiation would write and add one
-    n x n array per depth. Here every depth passes its two factors to the block's
-    start, as the gradients of zeros that it was given for the purpose, and the start
-    makes E's gradient by one product. First derivatives only.
+    E's gradient is a sum over depths of products of rank d/H + 1. Automatic
+    differentiation would write and add one n x n array per depth; here each depth
+    hands its two factors to the block's start, which makes E's gradient by one
+    product. Gradients of gradients are not provided.
 
-    docs/attention.md derives this and its numerical guard: where some b^l is spread
-    so far that w^l could underflow, every depth takes softmax(A0 + b^l) instead.
+    docs/attention.md derives this and its numerical guard: if any b^l of a batch is
+    spread so far that w^l could underflow, each depth takes softmax(A0 + b^l).
 
     See `TimeEvolvingAttention` for the arguments.
     """
@@ -96,7 +94,7 @@ class FactoredAttention(TimeEvolvingAttention):
         )
 
     def _biases(self, keys, padding_mask):
-        """b^l of every depth, (batch, heads, depths, keys), and whether all are safe."""
+        """b^l of every depth, (batch, heads, keys, depths), and whether all are safe."""
         directions = ops.einsum(
             "lht,htd->dhl",
             self.time_vectors(),
@@ -106,13 +104,10 @@ class FactoredAttention(TimeEvolvingAttention):
         biases = ops.matmul(keys, directions)
         # Padded keys repeat a real one, so they do not widen the spread.
         spread = ops.max(biases, axis=1) - ops.min(biases, axis=1)
-        safe = ops.max(spread) < SAFE_SPREAD
+        safe = ops.stop_gradient(ops.max(spread)) < SAFE_SPREAD
         if padding_mask is not None:
             biases = ops.where(padding_mask[:, :, None], biases, MASKED)
-        biases = ops.transpose(biases, (0, 2, 1))
-        batch, _, length = ops.shape(biases)
-        shape = (batch, self.num_heads, self.num_depths, length)
-        return ops.reshape(biases, shape), safe
+        return split_heads(biases, self.num_heads), safe
 
     def attend(self, state, depth, values):
         """Attention output at one depth, before the output projection.
@@ -129,105 +124,123 @@ class FactoredAttention(TimeEvolvingAttention):
 
 
 def _start(queries, keys, biases, safe, causal, value_size):
-    """State of a block from Q and K by head, and b of (batch, heads, depths, keys)."""
-    constant_queries = ops.stop_gradient(queries)
-    constant_keys = ops.stop_gradient(keys)
-    constant_biases = ops.stop_gradient(biases)
-    safe = ops.stop_gradient(safe)
-    num_depths = biases.shape[2]
+    """The state of a block. Sizes by head; biases (batch, heads, keys, depths)."""
+    num_depths = biases.shape[-1]
+    fixed_queries, fixed_keys, fixed_biases = (
+        ops.stop_gradient(x) for x in (queries, keys, biases)
+    )
 
-    def scores():
-        return scaled_scores(constant_queries, constant_keys, causal)
+    def softmax(depth=None):
+        scores = scaled_scores(fixed_queries, fixed_keys, causal)
+        if depth is not None:
+            scores += ops.swapaxes(fixed_biases[..., depth : depth + 1], 2, 3)
+        return ops.softmax(scores, axis=-1)
 
-    kernel = ops.softmax(scores(), axis=-1)
-    maximum = ops.max(constant_biases, axis=-1, keepdims=True)
-    weights = ops.exp(constant_biases - maximum)
+    kernel = softmax()
+    weights = ops.exp(fixed_biases - ops.max(fixed_biases, axis=2, keepdims=True))
     weights = ops.where(safe, weights, ops.ones_like(weights))
 
     @ops.custom_gradient
-    def forward(queries, keys, biases):
-        sums = ops.matmul(kernel, ops.swapaxes(weights, 2, 3))
-        sums = ops.maximum(sums, SMALLEST_SUM)
+    def spread_out(queries, keys, biases):
+        sums = ops.maximum(ops.matmul(kernel, weights), SMALLEST_SUM)
         sums = ops.where(safe, sums, ops.ones_like(sums))
+        left, right = (ops.zeros_like(x[..., :value_size]) for x in (queries, keys))
         outputs = (
-            *_unstack(sums, 3),
-            *_unstack(biases, 2),
-            *[ops.zeros_like(queries[..., :value_size]) for _ in range(num_depths)],
-            *[ops.zeros_like(keys[..., :value_size]) for _ in range(num_depths)],
+            *_split(sums, num_depths),
+            *_split(biases, num_depths),
+            *[left] * num_depths,
+            *[right] * num_depths,
         )
 
-        def backward(*slopes):
-            slopes = slopes[0] if isinstance(slopes[0], tuple) else slopes
-            of_sums, of_biases, query_factors, key_factors = (
-                list(slopes[i * num_depths : (i + 1) * num_depths]) for i in range(4)
-            )
-            of_sums = ops.concatenate(of_sums, axis=3)
-            of_biases = ops.concatenate(of_biases, axis=2)
+        def backward(*gradients):
+            if isinstance(gradients[0], tuple):  # as JAX passes them
+                gradients = gradients[0]
+            of_sums, of_biases, left, right = _groups(gradients, num_depths)
+            of_sums = ops.concatenate(of_sums, axis=-1)
+            of_biases = ops.concatenate(of_biases, axis=-1)
 
             def fast():
-                slope = kernel * ops.matmul(
-                    ops.concatenate([*query_factors, of_sums], axis=3),
-                    ops.concatenate(
-                        [
-                            *[ops.swapaxes(factor, 2, 3) for factor in key_factors],
-                            weights,
-                        ],
-                        axis=2,
-                    ),
+                of_kernel = ops.matmul(
+                    ops.concatenate([*left, of_sums], axis=-1),
+                    _transpose(ops.concatenate([*right, weights], axis=-1)),
                 )
-                of_weights = ops.matmul(ops.swapaxes(of_sums, 2, 3), kernel)
-                return (
-                    ops.matmul(slope, keys),
-                    ops.matmul(ops.swapaxes(slope, 2, 3), queries),
-                    of_biases + weights * of_weights,
-                )
+                of_weights = ops.matmul(_transpose(kernel), of_sums)
+                return kernel * of_kernel, weights * of_weights
 
-            return fast()
+            def stable():
+                of_scores, more = 0, []
+                for depth in range(num_depths):
+                    attention = softmax(depth)
+                    of_sum = of_sums[..., depth : depth + 1]
+                    of_attention = ops.matmul(left[depth], _transpose(right[depth]))
+                    of_scores += attention * (of_attention + of_sum)
+                    more.append(ops.matmul(_transpose(attention), of_sum))
+                return of_scores, ops.concatenate(more, axis=-1)
+
+            of_scores, more = ops.cond(safe, fast, stable)
+            return (
+                ops.matmul(of_scores, keys),
+                ops.matmul(_transpose(of_scores), queries),
+                of_biases + more,
+            )
 
         return outputs, backward
 
-    outputs = forward(queries, keys, biases)
-    return FactoredState(
-        kernel,
-        scores,
-        [ops.swapaxes(w, 2, 3) for w in _unstack(weights, 2)],
-        *[list(outputs[i * num_depths : (i + 1) * num_depths]) for i in range(4)],
-        safe,
-    )
+    outputs = _groups(spread_out(queries, keys, biases), num_depths)
+    return FactoredState(kernel, softmax, safe, _split(weights, num_depths), *outputs)
 
 
 def _attend(state, depth, values):
+    """Attention at one depth; values and result by head."""
     weights = state.weights[depth]
 
     @ops.custom_gradient
-    def forward(values, sums, biases, query_factor, key_factor):
+    def forward(values, sums, biases, left, right):
         weighted = weights * values
-        output = ops.matmul(state.kernel, weighted) / sums
+        output = _times(state, depth, weighted) / sums
 
-        def backward(slope):
-            scaled = slope / sums
-            of_sums = -ops.sum(scaled * output, axis=-1, keepdims=True)
-            gathered = ops.matmul(ops.swapaxes(state.kernel, 2, 3), scaled)
-            of_biases = ops.sum(gathered * weighted, axis=-1)[:, :, None, :]
-            return weights * gathered, of_sums, of_biases, scaled, weighted
+        def backward(of_output):
+            left = of_output / sums
+            of_sums = -ops.sum(left * output, axis=-1, keepdims=True)
+            of_weighted = _times(state, depth, left, transposed=True)
+            of_biases = ops.sum(weighted * of_weighted, axis=-1, keepdims=True)
+            return weights * of_weighted, of_sums, of_biases, left, weighted
 
         return output, backward
 
-    return forward(
-        values,
-        state.sums[depth],
-        state.biases[depth],
-        state.query_factors[depth],
-        state.key_factors[depth],
+    shared = (state.sums, state.biases, state.left, state.right)
+    return forward(values, *(x[depth] for x in shared))
+
+
+def _times(state, depth, x, transposed=False):
+    """E x, or E^T x; where that is not safe, the softmax of this depth in E's place."""
+
+    def product(matrix):
+        return ops.matmul(_transpose(matrix) if transposed else matrix, x)
+
+    return ops.cond(
+        state.safe,
+        lambda: product(state.kernel),
+        lambda: product(state.softmax(depth)),
     )
 
 
-def _unstack(x, axis):
-    return ops.split(x, x.shape[axis], axis=axis)
+def _transpose(x):
+    return ops.swapaxes(x, 2, 3)
+
+
+def _split(x, num_depths):
+    """One (..., 1) per depth of (..., depths)."""
+    return ops.split(x, num_depths, axis=-1)
+
+
+def _groups(x, size):
+    """Consecutive members of `x` in lists of `size`."""
+    return [list(x[i : i + size]) for i in range(0, len(x), size)]
 
 
 def _fill_padding(keys, padding_mask):
-    """Replaces padded keys by the first real one, to keep them out of the maxima.
+    """Replaces padded keys by the first real one, to keep them out of the softmax.
 
     Their weight w_j is zero either way; but a padded key with a large score would
     otherwise push its row's real entries of E towards underflow.
