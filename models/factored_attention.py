@@ -94,7 +94,7 @@ class FactoredAttention(TimeEvolvingAttention):
         )
 
     def _biases(self, keys, padding_mask):
-        """b^l of every depth, (batch, heads, keys, depths), and whether all are safe."""
+        """b^l of all depths, (batch, heads, keys, depths), and whether all are safe."""
         directions = ops.einsum(
             "lht,htd->dhl",
             self.time_vectors(),

@@ -4,17 +4,20 @@ import json
 from pathlib import Path
 
 import numpy as np
+import tensorflow as tf
 
+from benchmarks.speed import make_trainer
+from benchmarks.timing import interleave, speedup
 from configs import listops
 from configs.common import VARIANTS
 from data import tokenizers
 from data.classification import ClassificationData
+from models import build_classifier
 from reporting.published import ACCURACY
 from reporting.tables import markdown_table
 from training import config as configuration
 from training.evaluation import evaluate
 from training.loop import logger, train_and_evaluate
-from training.throughput import relative_speeds
 
 BASELINE = "transformer"
 # Short expressions and narrow models: what two cores train in minutes.
@@ -34,6 +37,7 @@ LAPTOP_SCALE = {
     "train.warmup_steps": 100,
     "train.log_every": 50,
 }
+TIMED_ROUNDS, UPDATES_PER_ROUND = 7, 10
 MARGIN = 10  # points above always answering the most frequent class
 
 
@@ -131,9 +135,23 @@ def _speeds(configs, data, path):
         if kept["settings"] == settings:
             return kept["speeds"]
     logger.info("\ntiming training steps side by side")
+    tf.config.experimental.enable_op_determinism()  # as in training
     batcher = data.batcher("train", config.train.batch_size)
-    size = data.tokenizer.vocabulary_size
-    speeds = relative_speeds(configs, batcher, size, BASELINE)
+    calls = {
+        name: _updates(config, data, batcher.train(seed=0))
+        for name, config in configs.items()
+    }
+    seconds = interleave(calls, TIMED_ROUNDS, "timing")
+    speeds = {name: speedup(seconds, name, BASELINE) for name in configs}
     text = json.dumps({"settings": settings, "speeds": speeds}, indent=2)
     path.write_text(text + "\n")
     return speeds
+
+
+def _updates(config, data, dataset):
+    """A function that takes a few training steps of a new model."""
+    sizes = (data.tokenizer.vocabulary_size, len(data.class_names))
+    trainer, iterator = make_trainer(
+        lambda: build_classifier(config.model, *sizes), config.train, dataset
+    )
+    return lambda: trainer.train(iterator, UPDATES_PER_ROUND)

@@ -12,15 +12,23 @@ from absl import app, flags  # noqa: E402
 from absl import logging as absl_logging  # noqa: E402
 
 
-def run(main):
-    """Runs a script's `main(argv)`; a mistake of the user ends it with one line."""
+def run(main, commands=()):
+    """Runs a script's `main(argv)`; a mistake of the user ends it with one line.
+
+    Args:
+      main: function of what is left of the arguments, without the flags.
+      commands: what the first argument may be; none by default.
+    """
 
     def guarded(argv):
         from data.errors import DataError
         from training.errors import UserError
 
-        if argv[1:]:
-            sys.exit(f"error: {argv[1]}: expected a flag")
+        if commands and (not argv[1:] or argv[1] not in commands):
+            found = argv[1] if argv[1:] else "nothing"
+            sys.exit(f"error: expected a command out of {commands}, found {found}")
+        for argument in argv[2 if commands else 1 :]:
+            sys.exit(f"error: {argument}: expected a flag")
         _log_to_stderr()
         try:
             main(argv)
@@ -48,7 +56,7 @@ def _log_to_stderr():
 def _parse_flags(argv):
     try:
         remaining = flags.FLAGS(argv)
-        if "config" in flags.FLAGS:
+        if "config" in flags.FLAGS and flags.FLAGS.config is not None:
             dict(flags.FLAGS.config)  # only now is a bad config file noticed
         return remaining
     except (AttributeError, KeyError) as error:

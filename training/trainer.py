@@ -15,9 +15,12 @@ class Trainer:
       model: made under the strategy's scope.
       settings: the `train` part of a config.
       strategy: where to run.
+      jit_compile: compile an update by XLA; on one device only.
     """
 
-    def __init__(self, model, settings, strategy: tf.distribute.Strategy):
+    def __init__(
+        self, model, settings, strategy: tf.distribute.Strategy, jit_compile=False
+    ):
         self.model = model
         self.strategy = strategy
         self.schedule = WarmupSchedule(
@@ -32,6 +35,8 @@ class Trainer:
                 name="adam",  # checkpoints name variables by it
             )
             self.optimizer.build(model.trainable_variables)
+        if jit_compile:
+            self._step = tf.function(self._step, jit_compile=True)
         self._loop = tf.function(self._steps)
 
     @property

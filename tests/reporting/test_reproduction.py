@@ -42,7 +42,7 @@ def test_reproduce(tmp_path, monkeypatch):
     def unexpected(*arguments):
         raise AssertionError("done again")
 
-    for name in ("train_and_evaluate", "evaluate", "relative_speeds"):
+    for name in ("train_and_evaluate", "evaluate", "interleave"):
         monkeypatch.setattr(reproduction, name, unexpected)
     assert reproduction.reproduce(tmp_path) == (report, learned)
 

@@ -1,0 +1,1 @@
+"""What benchmark.py measures: parameters, speed, memory and input pipelines."""

@@ -1,0 +1,73 @@
+"""Peak memory of a training step or a forward pass, each in a process of its own."""
+
+import multiprocessing
+import resource
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from tqdm import tqdm
+
+from benchmarks import models
+
+
+def measure(
+    names: list[str],
+    lengths: list[int],
+    size: str = "small",
+    precision: str = "float32",
+    mode: str = "train",
+    tokens_per_batch: int = 4000,
+) -> Iterator[dict]:
+    """Yields a row for each model and length; arguments as for speed.
+
+    A row's peak is that of the whole process, TensorFlow and weights included, after
+    two calls. Its ratio is to the Transformer's peak, if that was measured too.
+
+    Raises:
+      UserError: if a model is unknown or not installed.
+    """
+    models.check(names)
+    context = multiprocessing.get_context("spawn")
+    with tqdm(total=len(lengths) * len(names), desc="memory", unit=" runs") as progress:
+        for length in lengths:
+            rows = {}
+            for name in names:
+                batch_size = max(1, tokens_per_batch // length)
+                with ProcessPoolExecutor(1, mp_context=context) as process:
+                    arguments = (name, size, precision, mode, batch_size, length)
+                    peak = process.submit(_peak, *arguments).result()
+                rows[name] = {
+                    "benchmark": "memory",
+                    "mode": mode,
+                    "model": name,
+                    "task": "char_imdb",
+                    "size": size,
+                    "length": length,
+                    "batch": batch_size,
+                    "precision": precision,
+                    "peak_memory_mb": round(peak / 2**20),
+                }
+                progress.update()
+            baseline = rows.get(models.BASELINE)
+            for row in rows.values():
+                if baseline:
+                    ratio = row["peak_memory_mb"] / baseline["peak_memory_mb"]
+                    row["ratio_to_transformer"] = round(ratio, 3)
+                yield row
+
+
+def _peak(name, size, precision, mode, batch_size, length):
+    """Bytes of memory that this process has held at most, after two calls."""
+    from benchmarks.speed import prepare
+
+    call, _ = prepare(name, size, precision, mode, batch_size, length)
+    call()
+    call()
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Not getrusage(): on Linux it counts what the parent held at the fork.
+        lines = status.read_text().splitlines()
+        line = next(line for line in lines if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: bytes

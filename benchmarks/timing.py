@@ -1,0 +1,39 @@
+"""Times of several calls, taken by turns."""
+
+import statistics
+import time
+from collections.abc import Callable
+
+from tqdm import tqdm
+
+
+def interleave(calls: dict[str, Callable], rounds: int, title: str = "timing") -> dict:
+    """Seconds of each call in each of `rounds` rounds.
+
+    In a round every call is made once, so a machine that slows down slows all of
+    them. One round before the first warms up, and does not count.
+
+    Args:
+      calls: {name: function without arguments, done when it returns}.
+      rounds: rounds that count.
+
+    Returns:
+      {name: [seconds, ...]}, one for each round.
+    """
+    seconds = {name: [] for name in calls}
+    total = (rounds + 1) * len(calls)
+    with tqdm(total=total, desc=title, unit=" calls") as progress:
+        for counted in [False] + [True] * rounds:
+            for name, call in calls.items():
+                start = time.perf_counter()
+                call()
+                if counted:
+                    seconds[name].append(time.perf_counter() - start)
+                progress.update()
+    return seconds
+
+
+def speedup(seconds: dict, name: str, baseline: str) -> float:
+    """How many times as fast as the baseline: the median of the rounds' ratios."""
+    pairs = zip(seconds[baseline], seconds[name], strict=True)
+    return statistics.median(slow / fast for slow, fast in pairs)
