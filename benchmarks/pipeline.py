@@ -11,7 +11,6 @@ from data.classification import ClassificationData, make_tokenizer
 from models import build_classifier
 from training import config as configuration
 
-
 # In a round: enough batches that those prefetched while training do not count.
 BATCHES, UPDATES = 50, 2
 
