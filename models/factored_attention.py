@@ -164,7 +164,7 @@ def _start(queries, keys, biases, safe, causal, value_size):
                     ops.concatenate([*left, of_sums], axis=-1),
                     _transpose(ops.concatenate([*right, weights], axis=-1)),
                 )
-                of_weights = ops.matmul(_transpose(kernel), of_sums)
+                of_weights = _transposed_times(kernel, of_sums)
                 return kernel * of_kernel, weights * of_weights
 
             def stable():
@@ -174,13 +174,13 @@ def _start(queries, keys, biases, safe, causal, value_size):
                     of_sum = of_sums[..., depth : depth + 1]
                     of_attention = ops.matmul(left[depth], _transpose(right[depth]))
                     of_scores += attention * (of_attention + of_sum)
-                    more.append(ops.matmul(_transpose(attention), of_sum))
+                    more.append(_transposed_times(attention, of_sum))
                 return of_scores, ops.concatenate(more, axis=-1)
 
             of_scores, more = ops.cond(safe, fast, stable)
             return (
                 ops.matmul(of_scores, keys),
-                ops.matmul(_transpose(of_scores), queries),
+                _transposed_times(of_scores, queries),
                 of_biases + more,
             )
 
@@ -214,15 +214,17 @@ def _attend(state, depth, values):
 
 def _times(state, depth, x, transposed=False):
     """E x, or E^T x; where that is not safe, the softmax of this depth in E's place."""
-
-    def product(matrix):
-        return ops.matmul(_transpose(matrix) if transposed else matrix, x)
-
+    product = _transposed_times if transposed else ops.matmul
     return ops.cond(
         state.safe,
-        lambda: product(state.kernel),
-        lambda: product(state.softmax(depth)),
+        lambda: product(state.kernel, x),
+        lambda: product(state.softmax(depth), x),
     )
+
+
+def _transposed_times(matrix, x):
+    # In one operation: a transposed n x n array never exists, traced or not.
+    return ops.einsum("bhqk,bhqv->bhkv", matrix, x)
 
 
 def _transpose(x):

@@ -1,15 +1,12 @@
 """The factored form against the literal one: outputs, gradients, conversion."""
 
-import keras
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from keras import ops
 
 from models.convert import to_form
-from models.factored_attention import SAFE_SPREAD, FactoredAttention
-from models.literal_attention import LiteralAttention
+from models.factored_attention import SAFE_SPREAD
+from tests.models.attention import Attend, attention_pair, equation_9, set_logits
 from tests.models.builders import build, tokens
 from tests.models.gradients import gradients
 
@@ -70,52 +67,6 @@ def test_conversion_keeps_weights_both_ways():
         np.testing.assert_array_equal(numpy(old), numpy(new))
 
 
-def attention_pair(width, heads, depths, causal=False, fidelity="paper", seed=0):
-    """Both forms with the same random weights."""
-    random = np.random.default_rng(seed)
-    pair = []
-    for form in (LiteralAttention, FactoredAttention):
-        layer = form(heads, depths, causal=causal, fidelity=fidelity)
-        layer.build((None, None, width))
-        pair.append(layer)
-    literal, factored = pair
-    for name in (
-        "query_kernel",
-        "query_time_kernel",
-        "key_kernel",
-        "time_coefficients",
-    ):
-        shape = getattr(literal, name).shape
-        value = random.normal(0, shape[-1] ** -0.5, shape)
-        getattr(literal, name).assign(value)
-        getattr(factored, name).assign(value)
-    return literal, factored
-
-
-def equation_9(layer, x, mask, depth):
-    """What `attend` should give, in float64, from the literal layer's weights."""
-
-    def split(y):
-        return y.reshape(*y.shape[:2], layer.num_heads, -1)
-
-    weights = {weight.name: numpy(weight).astype("float64") for weight in layer.weights}
-    queries, keys = x @ weights["query_kernel"], x @ weights["key_kernel"]
-    time = (weights["time_coefficients"] * layer.features)[depth]
-    time = time.reshape(layer.num_heads, -1)
-    query_time, key_time = (
-        weights[name].reshape(layer.num_heads, -1, layer.projected_dim)
-        for name in ("query_time_kernel", "key_time_kernel")
-    )
-    scores = layer.scale * np.einsum("bihd,bjhd->bhij", split(queries), split(keys))
-    scores += np.einsum("bid,htd,ht->bhi", queries, key_time, time)[..., None]
-    scores += np.einsum("bjd,htd,ht->bhj", keys, query_time, time)[:, :, None]
-    scores += np.einsum("htd,htd,ht->h", query_time, key_time, time**2)[:, None, None]
-    scores = np.where(mask[:, None, None, :], scores, -np.inf)
-    attention = np.exp(scores - scores.max(-1, keepdims=True))
-    attention /= attention.sum(-1, keepdims=True)
-    return np.einsum("bhij,bjhd->bihd", attention, split(x)).reshape(x.shape)
-
-
 def run(layer, x, mask, depth):
     state = layer(x, x, mask)
     return state, numpy(layer.attend(state, depth, ops.convert_to_tensor(x)))
@@ -131,15 +82,9 @@ def test_forms_agree_at_far_apart_logits(spread, fidelity, padding):
     mask = np.ones((2, 24), bool)
     if padding == "tail":
         mask[1, 5:] = False
-    scores = numpy(literal(x, x).scores)
-    biases = numpy(factored(x, x, mask).biases[0])[..., 0].transpose(0, 2, 1)[mask]
-    for layer in (literal, factored):
-        layer.query_kernel.assign(layer.query_kernel * (200 / np.abs(scores).max()))
-        slope = spread / np.abs(biases).max()
-        layer.time_coefficients.assign(layer.time_coefficients * slope)
+    spreads = set_logits((literal, factored), x, mask, 200, spread)
     state, fast = run(factored, x, mask, 0)
-    spreads = slope * (biases.max(0) - biases.min(0))
-    assert bool(state.safe) == (spread <= 18) == (spreads.max() < SAFE_SPREAD)
+    assert bool(state.safe) == (spread <= 18) == (spreads < SAFE_SPREAD)
     assert np.isfinite(fast).all()
     exact = equation_9(literal, x.astype("float64"), mask, 0)
     np.testing.assert_allclose(fast[mask], exact[mask], rtol=0, atol=1e-4)
@@ -178,20 +123,6 @@ def test_causal_rows_that_see_no_real_key_stay_finite():
         assert np.isfinite(gradient).all()
 
 
-class Attend(keras.Model):
-    """Attention at depth 0, of its input over itself."""
-
-    def __init__(self, attention, mask):
-        super().__init__(name="attend")
-        self.attention, self.mask = attention, mask
-
-    def build(self, input_shape):
-        pass
-
-    def call(self, x):
-        return self.attention.attend(self.attention(x, x, self.mask), 0, x)
-
-
 def test_gradients_are_finite_and_equal_past_the_guard():
     factored = build(num_blocks=1)
     attention = factored.encoder.blocks[0].attention
@@ -212,26 +143,3 @@ def test_gradients_are_finite_and_equal_past_the_guard():
         assert np.isfinite(gradient).all(), name
         error = np.linalg.norm(gradient - exact[name])
         assert error <= 1e-3 * np.linalg.norm(exact[name]) + 1e-6, name
-
-
-@settings(max_examples=25)
-@given(
-    length=st.integers(1, 17),
-    heads=st.sampled_from([1, 2, 4]),
-    depths=st.integers(1, 4),
-    causal=st.booleans(),
-    fidelity=st.sampled_from(["paper", "official"]),
-    data=st.data(),
-)
-def test_forms_agree_over_shapes_and_masks(
-    length, heads, depths, causal, fidelity, data
-):
-    literal, factored = attention_pair(16, heads, depths, causal, fidelity)
-    real = data.draw(st.lists(st.booleans(), min_size=length, max_size=length))
-    # A query that sees no real key has no defined output.
-    real[0] = True
-    mask = np.array([real, [True] * length])
-    x = np.random.default_rng(length).normal(size=(2, length, 16)).astype("float32")
-    for depth in range(depths):
-        fast, exact = run(factored, x, mask, depth)[1], run(literal, x, mask, depth)[1]
-        np.testing.assert_allclose(fast, exact, rtol=0, atol=1e-5)

@@ -1,0 +1,63 @@
+"""What the traced training graph of the factored form holds."""
+
+import keras
+import pytest
+
+from tests.models.builders import build
+
+LENGTH = 48  # no other size of the model
+
+
+def square_tensors(model):
+    """Names of the tensors of LENGTH x LENGTH in a traced training step.
+
+    Of a conditional, the branch that runs where the fast form is safe counts.
+    """
+    tf = pytest.importorskip("tensorflow")
+
+    @tf.function
+    def step(tokens):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(model(tokens, training=True) ** 2)
+        return tape.gradient(loss, [weight.value for weight in model.trainable_weights])
+
+    graph = step.get_concrete_function(tf.TensorSpec([2, LENGTH], tf.int32)).graph
+    return list(_square(graph))
+
+
+def _square(graph):
+    for operation in graph.get_operations():
+        if operation.type in ("If", "StatelessIf"):
+            branch = graph._get_function(operation.get_attr("then_branch").name)
+            yield from _square(branch.graph)
+        if operation.type in ("Placeholder", "Identity"):
+            continue  # the same tensor by another name
+        for tensor in operation.outputs:
+            if tensor.shape.rank and tensor.shape[-2:] == [LENGTH, LENGTH]:
+                yield tensor.name
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="traces a TensorFlow graph"
+)
+class TestSquareTensors:
+    @pytest.mark.parametrize("feed_forward", ["dense", "rotation"])
+    def test_their_number_does_not_grow_with_depth(self, feed_forward):
+        counts = [
+            len(square_tensors(self.model(depths, feed_forward=feed_forward)))
+            for depths in (1, 2, 6)
+        ]
+        assert counts[0] == counts[1] == counts[2] > 0
+
+    def test_they_are_few(self):
+        # Scores and E; E's gradient, that of the scores, and the conditional around.
+        assert len(square_tensors(self.model(6))) == 5
+
+    def test_those_of_the_literal_form_do_grow(self):
+        few, many = (
+            len(square_tensors(self.model(depths, form="literal"))) for depths in (2, 6)
+        )
+        assert many > 2 * few
+
+    def model(self, num_depths, **changes):
+        return build(num_blocks=1, num_depths=num_depths, dropout=0.1, **changes)
