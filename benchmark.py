@@ -1,7 +1,8 @@
-"""Measures models side by side: benchmark.py params|speed|memory|input.
+"""Measures models side by side: benchmark.py params|speed|floor|memory|input.
 
 params   parameters of every variant and task, beside the paper's
 speed    seconds of a training step or a forward pass, models by turns
+floor    the matrix products of a training step, each alone, beside the step
 memory   peak memory of the process, each model in one of its own
 input    what a training command's data pipeline delivers and consumes
 """
@@ -13,7 +14,7 @@ from training import cli  # first: it quiets TensorFlow's logs
 from absl import flags
 from ml_collections import config_flags
 
-COMMANDS = ("params", "speed", "memory", "input")
+COMMANDS = ("params", "speed", "floor", "memory", "input")
 VARIANTS = [
     "transformer",
     "transevolve-randomff-1",
@@ -85,6 +86,12 @@ def _measure(command):
         from benchmarks import speed
 
         return speed.measure(**shared, rounds=ROUNDS.value, jit_compile=XLA.value)
+    if command == "floor":
+        from benchmarks import floor
+
+        return floor.measure(
+            MODELS.value, _lengths(), SIZE.value, TOKENS.value, ROUNDS.value
+        )
     if command == "memory":
         from benchmarks import memory
 

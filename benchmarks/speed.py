@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import models
-from benchmarks.operations import matrix_operations
+from benchmarks.products import operations
 from benchmarks.timing import interleave, speedup
 from configs import char_imdb
 from models.convert import fold_rotations
@@ -63,7 +63,7 @@ def measure(
         seconds = interleave(calls, rounds, f"{mode}, {length} tokens")
         peak = 2 * PEAK_SIZE**3 / statistics.median(seconds[PEAK]) / 1e9
         for name in names:
-            operations = matrix_operations(
+            counted = operations(
                 models.model_config(name, size), batch_size, length, mode == "train"
             )
             row = {
@@ -77,7 +77,7 @@ def measure(
                 "precision": precision,
                 "xla": jit_compile,
                 "parameters": parameters[name],
-                **_figures(seconds, name, operations, peak),
+                **_figures(seconds, name, counted, peak),
             }
             rows.append(row)
             yield row
@@ -86,7 +86,7 @@ def measure(
             yield _fit([row for row in rows if row["model"] == name])
 
 
-def _figures(seconds, name, operations, peak):
+def _figures(seconds, name, counted, peak):
     times = seconds[name]
     median = statistics.median(times)
     figures = {
@@ -100,10 +100,10 @@ def _figures(seconds, name, operations, peak):
         )
     if literal in seconds:
         figures["ratio_to_literal"] = _rounded(speedup(seconds, name, literal))
-    rate = operations / median / 1e9
+    rate = counted / median / 1e9
     return {
         **figures,
-        "gflop": round(operations / 1e9, 2),
+        "gflop": round(counted / 1e9, 2),
         "gflops_per_second": round(rate, 1),
         "peak_gflops_per_second": round(peak, 1),
         "peak_share": _rounded(rate / peak),
