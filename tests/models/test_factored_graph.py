@@ -9,10 +9,7 @@ LENGTH = 48  # no other size of the model
 
 
 def square_tensors(model):
-    """Names of the tensors of LENGTH x LENGTH in a traced training step.
-
-    Of a conditional, the branch that runs where the fast form is safe counts.
-    """
+    """Names of the tensors of LENGTH x LENGTH in a traced training step."""
     tf = pytest.importorskip("tensorflow")
 
     @tf.function
@@ -22,19 +19,23 @@ def square_tensors(model):
         return tape.gradient(loss, [weight.value for weight in model.trainable_weights])
 
     graph = step.get_concrete_function(tf.TensorSpec([2, LENGTH], tf.int32)).graph
-    return list(_square(graph))
+    return [
+        tensor.name
+        for operation in taken_operations(graph)
+        # The same tensor by another name.
+        if operation.type not in ("Placeholder", "Identity")
+        for tensor in operation.outputs
+        if tensor.shape.rank and tensor.shape[-2:] == [LENGTH, LENGTH]
+    ]
 
 
-def _square(graph):
+def taken_operations(graph):
+    """All operations; of a conditional, the branch that runs where it is safe."""
     for operation in graph.get_operations():
+        yield operation
         if operation.type in ("If", "StatelessIf"):
             branch = graph._get_function(operation.get_attr("then_branch").name)
-            yield from _square(branch.graph)
-        if operation.type in ("Placeholder", "Identity"):
-            continue  # the same tensor by another name
-        for tensor in operation.outputs:
-            if tensor.shape.rank and tensor.shape[-2:] == [LENGTH, LENGTH]:
-                yield tensor.name
+            yield from taken_operations(branch.graph)
 
 
 @pytest.mark.skipif(
