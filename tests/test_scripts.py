@@ -259,3 +259,65 @@ def test_two_devices_train_as_one(tmp_path, cache):
         assert first["step"] == second["step"]
         assert first["loss"] == pytest.approx(second["loss"], abs=1e-4)
         assert first["accuracy"] == pytest.approx(second["accuracy"], abs=0.02)
+
+
+def test_benchmark_speed_prints_rows_and_draws(tmp_path):
+    arguments = [
+        "--models=transformer,transevolve-fullff-1",
+        "--lengths=8,16",
+        "--tokens_per_batch=32",
+        f"--plot={tmp_path}/new/speed.png",
+    ]
+    result = script("benchmark.py", "speed", *arguments)
+    assert result.returncode == 0, result.stderr
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["model"], row["length"]) for row in rows] == [
+        ("transformer", 8),
+        ("transevolve-fullff-1", 8),
+        ("transformer", 16),
+        ("transevolve-fullff-1", 16),
+    ]
+    assert (tmp_path / "new/speed.png").read_bytes().startswith(b"\x89PNG")
+    assert "calls/s" in result.stderr
+
+
+def test_benchmark_memory_prints_a_table():
+    result = script(
+        "benchmark.py", "memory", "--models=transformer", "--lengths=8", "--markdown"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "| transformer | 8 |" in result.stdout
+
+
+def test_benchmark_input_takes_the_flags_of_train(cache):
+    flags = {**FLAGS, "data.cache_dir": cache}
+    result = script(
+        "benchmark.py",
+        "input",
+        "--config=configs/listops.py:transevolve-fullff-1",
+        *(f"--config.{name}={value}" for name, value in flags.items()),
+    )
+    assert result.returncode == 0, result.stderr
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["stage"] for row in rows] == ["tokenize", "batch", "train"]
+    assert rows[-1]["ratio_to_training"] == 1
+    assert all(row["tokens_per_second"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "error: expected a command out of"),
+        (["fast"], "error: expected a command out of"),
+        (["speed", "--models=bert"], "error: --models: expected some of"),
+        (["speed", "--lengths=1k"], "error: --lengths: expected positive numbers"),
+        (["speed", "--rounds=2"], "error: flag --rounds=2"),
+        (["params", "--plot=x.png"], "error: --plot: expected the command"),
+        (["input"], "error: --config: expected a task and variant"),
+    ],
+)
+def test_benchmark_names_the_mistake(arguments, message):
+    result = script("benchmark.py", *arguments)
+    assert result.returncode != 0
+    assert result.stderr.startswith(message)
+    assert len(result.stderr.splitlines()) == 1

@@ -1,0 +1,142 @@
+"""What the benchmarks yield, on models and lengths that take seconds."""
+
+import keras
+import pytest
+
+from benchmarks import floor, memory, models, parameters, rows, speed, timing
+from configs.common import VARIANTS
+from training.errors import UserError
+
+PAIR = ["transformer", "transevolve-fullff-1"]
+
+
+@pytest.fixture(autouse=True)
+def keep_policy():
+    """`speed` sets the dtype policy of the process."""
+    yield
+    keras.config.set_dtype_policy("float32")
+
+
+def test_calls_take_turns_and_the_first_round_does_not_count():
+    made = []
+    calls = {name: lambda name=name: made.append(name) for name in "abc"}
+    seconds = timing.interleave(calls, rounds=2)
+    assert "".join(made) == "abcabcabc"
+    assert [len(times) for times in seconds.values()] == [2, 2, 2]
+
+
+def test_speedup_pairs_the_rounds():
+    seconds = {"base": [1.0, 10.0, 4.0], "other": [0.5, 2.0, 4.0]}
+    assert timing.speedup(seconds, "other", "base") == 2.0
+
+
+def test_speed_rows():
+    names = [*PAIR, PAIR[1] + "-literal"]
+    found = list(speed.measure(names, [16], tokens_per_batch=50, rounds=1))
+    assert [row["model"] for row in found] == names
+    for row in found:
+        assert row["batch"] == 3
+        assert row["seconds"] > 0 and row["spread"] >= 0
+        rate = row["gflop"] / row["seconds"]
+        assert row["gflops_per_second"] == pytest.approx(rate, rel=0.05)
+        share = row["gflops_per_second"] / row["peak_gflops_per_second"]
+        assert row["peak_share"] == pytest.approx(share, abs=0.002)
+        assert ("ratio_to_literal" in row) == (row["model"] == PAIR[1])
+    assert found[0]["ratio_to_transformer"] == 1.0
+
+
+def test_three_lengths_give_a_fit():
+    found = list(speed.measure(PAIR, [8, 16, 24], mode="inference", rounds=1))
+    assert [row["batch"] for row in found[:6:2]] == [500, 250, 166]
+    assert [row["model"] for row in found[6:]] == PAIR
+    assert {row["benchmark"] for row in found[6:]} == {"speed_fit"}
+
+
+def test_the_fit_finds_a_line():
+    same = dict.fromkeys(("mode", "model", "task", "size", "precision", "xla"))
+    lengths = (1000, 2000, 4000)
+    points = [
+        {**same, "length": n, "batch": 2, "seconds": 2 * n * (3e-6 + 5e-9 * n)}
+        for n in lengths
+    ]
+    fit = speed._fit(points)
+    assert fit["microseconds_per_token"] == pytest.approx(3)
+    assert fit["nanoseconds_per_token_and_length"] == pytest.approx(5)
+    assert fit["largest_error"] == 0
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("mode", ["train", "inference"])
+def test_every_mode_and_precision_runs(mode, precision):
+    name = "transevolve-randomff-1"
+    arguments = {"precision": precision, "mode": mode, "tokens_per_batch": 32}
+    (row,) = speed.measure([name], [16], rounds=1, **arguments)
+    assert (row["mode"], row["precision"], row["batch"]) == (mode, precision, 2)
+    assert row["parameters"] == models.build(name, "small").count_params()
+
+
+def test_xla_runs():
+    (row,) = speed.measure(
+        PAIR[1:], [16], tokens_per_batch=16, rounds=1, jit_compile=True
+    )
+    assert row["xla"]
+
+
+def test_floor_rows():
+    *products, total = floor.measure(PAIR[1:], [16], tokens_per_batch=32, rounds=1)
+    assert {row["benchmark"] for row in products} == {"floor"}
+    seconds = sum(row["seconds"] for row in products)
+    assert total["products_seconds"] == pytest.approx(seconds, abs=0.01)
+    assert total["seconds"] > 0
+
+
+def test_memory_grows_with_the_length():
+    short, long = memory.measure(PAIR[:1], [16, 1500], tokens_per_batch=1500)
+    assert short["ratio_to_transformer"] == long["ratio_to_transformer"] == 1
+    # Six layers keep at least A, 8 heads of 1500 x 1500.
+    square = 8 * 1500**2 * 4 / 2**20
+    assert long["peak_memory_mb"] - short["peak_memory_mb"] > 5 * square
+
+
+# Table 2, as the authors' code counts; for randomFF without its unused values.
+TRANSLATION = {
+    "transevolve-randomff-1": 27_497_472 - 12 * 1_536,
+    "transevolve-randomff-2": 33_790_976 - 12 * 1_536,
+    "transevolve-fullff-1": 52_632_576,
+    "transevolve-fullff-2": 58_926_080,
+}
+
+
+def test_parameters():
+    found = list(parameters.count())
+    assert len(found) == 5 * len(VARIANTS)
+    for row in found:
+        if row["task"] == "wmt14" and row["model"] in TRANSLATION:
+            assert row["parameters_literal"] == TRANSLATION[row["model"]]
+            assert row["parameters_literal"] // 1e6 in (
+                row["published"],
+                row["published"] - 1,
+            )
+        else:
+            assert ("parameters_literal" in row) == (row["model"] != "transformer")
+
+
+@pytest.mark.parametrize("name", ["bert", "keras-hub"])
+def test_models_that_cannot_be_had_are_named(name, monkeypatch):
+    monkeypatch.setattr(models.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=f"--models: .*{name}"):
+        list(speed.measure([name], [16]))
+
+
+def test_markdown_says_once_what_all_rows_share():
+    text = rows.markdown(
+        [
+            {"benchmark": "speed", "size": "small", "model": "a", "seconds": 1.5},
+            {"benchmark": "speed", "size": "small", "model": "b", "parameters": 12345},
+        ]
+    )
+    assert text == (
+        "benchmark speed, size small\n\n"
+        "| model | seconds | parameters |\n| --- | --: | --: |\n"
+        "| a | 1.5 |  |\n| b |  | 12,345 |"
+    )
