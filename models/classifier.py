@@ -22,10 +22,13 @@ class SequenceClassifier(keras.Model):
         self.vocabulary_size = vocabulary_size
         self.num_classes = num_classes
         self.hidden_dim = hidden_dim
-        self.embedding = TokenEmbedding(vocabulary_size, hidden_dim, name="embedding")
+        same = {"dtype": self.dtype_policy}
+        self.embedding = TokenEmbedding(
+            vocabulary_size, hidden_dim, name="embedding", **same
+        )
         self.encoder = encoder
-        self.norm = keras.layers.LayerNormalization(name="norm")
-        self.logits = keras.layers.Dense(num_classes, name="logits")
+        self.norm = keras.layers.LayerNormalization(name="norm", **same)
+        self.logits = keras.layers.Dense(num_classes, name="logits", **same)
 
     def build(self, input_shape):
         self.embedding.build(input_shape)

@@ -16,7 +16,6 @@ from models.time_evolving_attention import (
 # With key biases spread no wider, a row's sum over n keys is at least exp(-40) / n,
 # and what matters to it is a normal float32 number. docs/attention.md, "The guard".
 SAFE_SPREAD = 40.0
-SMALLEST_SUM = 1e-30
 
 
 class FactoredState(NamedTuple):
@@ -24,8 +23,8 @@ class FactoredState(NamedTuple):
 
     Attributes:
       kernel: E, (batch, heads, queries, keys). Automatic differentiation takes it
-        for a constant, as it does `weights`.
-      softmax: function of a depth, softmax(A0 + b^l), for use where it is not safe.
+        for a constant, as it does `queries`, `keys` and `weights`.
+      queries, keys: Q, scaled, and K, (batch, heads, length, D/H).
       safe: scalar, whether the spread of every b^l allows the fast form.
       weights: list of w^l, (batch, heads, keys, 1), zero at padding. Ones if not safe.
       sums: list of E w^l, (batch, heads, queries, 1). Ones if not safe.
@@ -35,7 +34,8 @@ class FactoredState(NamedTuple):
     """
 
     kernel: Any
-    softmax: Any
+    queries: Any
+    keys: Any
     safe: Any
     weights: list
     sums: list
@@ -60,7 +60,8 @@ class FactoredAttention(TimeEvolvingAttention):
     E's gradient is a sum over depths of products of rank d/H + 1. Automatic
     differentiation would write and add one n x n array per depth; here each depth
     hands its two factors to the block's start, which makes E's gradient by one
-    product. Gradients of gradients are not provided.
+    product. So each depth attends once for a state, and only first derivatives are
+    right: a gradient of a gradient comes out wrong.
 
     docs/attention.md derives this and its numerical guard: if any b^l of a batch is
     spread so far that w^l could underflow, each depth takes softmax(A0 + b^l).
@@ -119,33 +120,36 @@ class FactoredAttention(TimeEvolvingAttention):
 
         Returns:
           (batch, queries, d), heads merged.
+
+        Raises:
+          ValueError: if this depth has attended before.
         """
-        return merge_heads(_attend(state, depth, split_heads(values, self.num_heads)))
+        values = split_heads(ops.cast(values, self.compute_dtype), self.num_heads)
+        return merge_heads(_attend(state, depth, values, self.causal))
+
+
+# What a function with a gradient of its own closes over must not change with its
+# arguments' values (JAX traces it apart): tensors come in as arguments, and those
+# without a gradient get None.
 
 
 def _start(queries, keys, biases, safe, causal, value_size):
     """The state of a block. Sizes by head; biases (batch, heads, keys, depths)."""
     num_depths = biases.shape[-1]
-    fixed_queries, fixed_keys, fixed_biases = (
-        ops.stop_gradient(x) for x in (queries, keys, biases)
-    )
-
-    def softmax(depth=None):
-        scores = scaled_scores(fixed_queries, fixed_keys, causal)
-        if depth is not None:
-            scores += ops.swapaxes(fixed_biases[..., depth : depth + 1], 2, 3)
-        return ops.softmax(scores, axis=-1)
-
-    kernel = softmax()
-    weights = ops.exp(fixed_biases - ops.max(fixed_biases, axis=2, keepdims=True))
-    weights = ops.where(safe, weights, ops.ones_like(weights))
 
     @ops.custom_gradient
-    def spread_out(queries, keys, biases):
-        sums = ops.maximum(ops.matmul(kernel, weights), SMALLEST_SUM)
-        sums = ops.where(safe, sums, ops.ones_like(sums))
+    def start(queries, keys, biases, safe):
+        kernel = _softmax(queries, keys, causal)
+        weights = ops.exp(biases - ops.max(biases, axis=2, keepdims=True))
+        weights = ops.where(safe, weights, ops.ones_like(weights))
+        sums = ops.matmul(kernel, weights)
+        # A causal row before the first real key sums to zero: its output is zero.
+        usable = ops.logical_and(safe, sums > 0)
+        sums = ops.where(usable, sums, ops.ones_like(sums))
         left, right = (ops.zeros_like(x[..., :value_size]) for x in (queries, keys))
         outputs = (
+            kernel,
+            *_split(weights, num_depths),
             *_split(sums, num_depths),
             *_split(biases, num_depths),
             *[left] * num_depths,
@@ -153,9 +157,9 @@ def _start(queries, keys, biases, safe, causal, value_size):
         )
 
         def backward(*gradients):
-            if isinstance(gradients[0], tuple):  # as JAX passes them
+            if isinstance(gradients[0], (tuple, list)):  # as JAX passes them
                 gradients = gradients[0]
-            of_sums, of_biases, left, right = _groups(gradients, num_depths)
+            _, of_sums, of_biases, left, right = _groups(gradients[1:], num_depths)
             of_sums = ops.concatenate(of_sums, axis=-1)
             of_biases = ops.concatenate(of_biases, axis=-1)
 
@@ -169,8 +173,8 @@ def _start(queries, keys, biases, safe, causal, value_size):
 
             def stable():
                 of_scores, more = 0, []
-                for depth in range(num_depths):
-                    attention = softmax(depth)
+                for depth, bias in enumerate(_split(biases, num_depths)):
+                    attention = _softmax(queries, keys, causal, bias)
                     of_sum = of_sums[..., depth : depth + 1]
                     of_attention = ops.matmul(left[depth], _transpose(right[depth]))
                     of_scores += attention * (of_attention + of_sum)
@@ -182,44 +186,71 @@ def _start(queries, keys, biases, safe, causal, value_size):
                 ops.matmul(of_scores, keys),
                 _transposed_times(of_scores, queries),
                 of_biases + more,
+                None,
             )
 
         return outputs, backward
 
-    outputs = _groups(spread_out(queries, keys, biases), num_depths)
-    return FactoredState(kernel, softmax, safe, _split(weights, num_depths), *outputs)
+    kernel, *lists = start(queries, keys, biases, safe)
+    weights, *lists = _groups(lists, num_depths)
+    kernel, queries, keys = map(ops.stop_gradient, (kernel, queries, keys))
+    weights = [ops.stop_gradient(x) for x in weights]
+    return FactoredState(kernel, queries, keys, safe, weights, *lists)
 
 
-def _attend(state, depth, values):
+def _attend(state, depth, values, causal):
     """Attention at one depth; values and result by head."""
-    weights = state.weights[depth]
 
     @ops.custom_gradient
-    def forward(values, sums, biases, left, right):
+    def attend(values, sums, bias, left, right, weights, safe, kernel, queries, keys):
+        def times(x, transposed=False):
+            product = _transposed_times if transposed else ops.matmul
+            return ops.cond(
+                safe,
+                lambda: product(kernel, x),
+                lambda: product(_softmax(queries, keys, causal, bias), x),
+            )
+
         weighted = weights * values
-        output = _times(state, depth, weighted) / sums
+        output = times(weighted) / sums
 
         def backward(of_output):
             left = of_output / sums
             of_sums = -ops.sum(left * output, axis=-1, keepdims=True)
-            of_weighted = _times(state, depth, left, transposed=True)
-            of_biases = ops.sum(weighted * of_weighted, axis=-1, keepdims=True)
-            return weights * of_weighted, of_sums, of_biases, left, weighted
+            of_weighted = times(left, transposed=True)
+            of_bias = ops.sum(weighted * of_weighted, axis=-1, keepdims=True)
+            with_gradient = (weights * of_weighted, of_sums, of_bias, left, weighted)
+            return (*with_gradient, None, None, None, None, None)
 
         return output, backward
 
-    shared = (state.sums, state.biases, state.left, state.right)
-    return forward(values, *(x[depth] for x in shared))
-
-
-def _times(state, depth, x, transposed=False):
-    """E x, or E^T x; where that is not safe, the softmax of this depth in E's place."""
-    product = _transposed_times if transposed else ops.matmul
-    return ops.cond(
+    left, right = state.left[depth], state.right[depth]
+    if left is None:
+        raise ValueError(
+            f"depth {depth} has attended before: expected once for each state"
+        )
+    # Used twice, the factors of two products would add up before they multiply.
+    state.left[depth] = state.right[depth] = None
+    return attend(
+        values,
+        state.sums[depth],
+        state.biases[depth],
+        left,
+        right,
+        state.weights[depth],
         state.safe,
-        lambda: product(state.kernel, x),
-        lambda: product(state.softmax(depth), x),
+        state.kernel,
+        state.queries,
+        state.keys,
     )
+
+
+def _softmax(queries, keys, causal, bias=None):
+    """softmax(A0), or softmax(A0 + b^l) for b^l of (batch, heads, keys, 1)."""
+    scores = scaled_scores(queries, keys, causal)
+    if bias is not None:
+        scores += _transpose(bias)
+    return ops.softmax(scores, axis=-1)
 
 
 def _transposed_times(matrix, x):

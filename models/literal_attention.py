@@ -39,8 +39,8 @@ class LiteralAttention(TimeEvolvingAttention):
     arguments.
     """
 
-    def build(self, query_shape, context_shape=None):
-        super().build(query_shape, context_shape)
+    def build(self, x_shape, context_shape=None):
+        super().build(x_shape, context_shape)
         self.key_time_kernel = self._add_kernel(
             "key_time_kernel", (3 / self.projected_dim) ** 0.5
         )

@@ -65,13 +65,17 @@ class TimeEvolvingAttention(keras.layers.Layer):
         self.causal = causal
         self.fidelity = check_fidelity(fidelity)
         self.seed = seed
-        self.query_dropout = keras.layers.Dropout(dropout, seed=seed)
-        self.key_dropout = keras.layers.Dropout(
-            dropout, seed=None if seed is None else seed + 1
+        self.query_dropout, self.key_dropout = (
+            keras.layers.Dropout(
+                dropout,
+                seed=None if seed is None else seed + i,
+                dtype=self.dtype_policy,
+            )
+            for i in range(2)
         )
 
-    def build(self, query_shape, context_shape=None):
-        width = query_shape[-1]
+    def build(self, x_shape, context_shape=None):
+        width = x_shape[-1]
         if width % (2 * self.num_heads):
             raise ValueError(
                 f"width {width} must be a multiple of twice num_heads={self.num_heads}"
@@ -89,8 +93,8 @@ class TimeEvolvingAttention(keras.layers.Layer):
             initializer=self._uniform((6 / width) ** 0.5),
         )
         self.features = time_features(width, self.num_depths, self.fidelity)
-        self.query_dropout.build(query_shape)
-        self.key_dropout.build(query_shape)
+        self.query_dropout.build(x_shape)
+        self.key_dropout.build(x_shape)
 
     def _uniform(self, limit):
         return keras.initializers.RandomUniform(-limit, limit)

@@ -64,25 +64,33 @@ class TransEvolveBlock(keras.layers.Layer):
             dropout,
             fidelity=fidelity,
             seed=seed + 2 * num_depths,
+            dtype=self.dtype_policy,
             name="attention",
         )
-        self.output_norm = LayerNormalization(name="output_norm")
+        same = {"dtype": self.dtype_policy}
+        self.output_norm = LayerNormalization(name="output_norm", **same)
         self.attention_norms = self._per_depth(LayerNormalization, "attention_norm")
         self.feed_forward_norms = self._per_depth(LayerNormalization, "ffn_norm")
-        self.dropouts = [Dropout(dropout, seed=seed + i) for i in range(2 * num_depths)]
+        self.dropouts = [
+            Dropout(dropout, seed=seed + i, **same) for i in range(2 * num_depths)
+        ]
 
-    def _per_depth(self, make, name):
-        return [make(name=f"{name}_{depth}") for depth in range(self.num_depths)]
+    def _per_depth(self, make, name, *arguments, **options):
+        return [
+            make(*arguments, name=f"{name}_{depth}", dtype=self.dtype_policy, **options)
+            for depth in range(self.num_depths)
+        ]
 
     def build(self, input_shape):
         width = input_shape[-1]
         self.output_projections = self._per_depth(
-            lambda name: Dense(width, use_bias=False, name=name), "output_projection"
+            Dense, "output_projection", width, use_bias=False
         )
         self.feed_forwards = [
             FeedForward(
                 self._dense(self.ffn_dim, depth, 0),
                 self._dense(width, depth, 1),
+                dtype=self.dtype_policy,
                 name=f"feed_forward_{depth}",
             )
             for depth in range(self.num_depths)
@@ -102,13 +110,14 @@ class TransEvolveBlock(keras.layers.Layer):
     def _dense(self, units, depth, which):
         name = ("expand", "contract")[which]
         if self.feed_forward == "dense":
-            return Dense(units, name=name)
+            return Dense(units, dtype=self.dtype_policy, name=name)
         return RotationDense(
             units,
             depth,
             self.num_depths,
             fidelity=self.fidelity,
             seed=(self.seed, which),
+            dtype=self.dtype_policy,
             name=name,
         )
 
@@ -184,6 +193,7 @@ class TransEvolveEncoder(keras.layers.Layer):
                 fidelity=fidelity,
                 dropout=dropout,
                 seed=1000 * seed + 100 * index,
+                dtype=self.dtype_policy,
                 name=f"block_{index}",
             )
             for index in range(num_blocks)

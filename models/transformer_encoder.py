@@ -33,10 +33,11 @@ class TransformerLayer(keras.layers.Layer):
         self.ffn_dim = ffn_dim
         self.dropout = dropout
         self.seed = seed
-        self.attention_norm = LayerNormalization(name="attention_norm")
-        self.feed_forward_norm = LayerNormalization(name="ffn_norm")
-        self.attention_dropout = Dropout(dropout, seed=seed)
-        self.feed_forward_dropout = Dropout(dropout, seed=seed + 1)
+        same = {"dtype": self.dtype_policy}
+        self.attention_norm = LayerNormalization(name="attention_norm", **same)
+        self.feed_forward_norm = LayerNormalization(name="ffn_norm", **same)
+        self.attention_dropout = Dropout(dropout, seed=seed, **same)
+        self.feed_forward_dropout = Dropout(dropout, seed=seed + 1, **same)
 
     def build(self, input_shape):
         width = input_shape[-1]
@@ -44,12 +45,18 @@ class TransformerLayer(keras.layers.Layer):
             raise ValueError(
                 f"width {width} must be a multiple of num_heads={self.num_heads}"
             )
-        self.query_key_value = Dense(3 * width, use_bias=False, name="query_key_value")
-        self.output_projection = Dense(width, use_bias=False, name="output_projection")
+        same = {"dtype": self.dtype_policy}
+        self.query_key_value = Dense(
+            3 * width, use_bias=False, name="query_key_value", **same
+        )
+        self.output_projection = Dense(
+            width, use_bias=False, name="output_projection", **same
+        )
         self.feed_forward = FeedForward(
-            Dense(self.ffn_dim, name="expand"),
-            Dense(width, name="contract"),
+            Dense(self.ffn_dim, name="expand", **same),
+            Dense(width, name="contract", **same),
             name="feed_forward",
+            **same,
         )
         for layer in (
             self.attention_norm,
@@ -116,11 +123,14 @@ class TransformerEncoder(keras.layers.Layer):
                 ffn_dim,
                 dropout,
                 seed=1000 * seed + 100 * index,
+                dtype=self.dtype_policy,
                 name=f"layer_{index}",
             )
             for index in range(num_layers)
         ]
-        self.output_norm = LayerNormalization(name="output_norm")
+        self.output_norm = LayerNormalization(
+            dtype=self.dtype_policy, name="output_norm"
+        )
 
     def build(self, input_shape):
         for layer in (*self.layers, self.output_norm):

@@ -23,15 +23,25 @@ def square_tensors(model):
         tensor.name
         for operation in taken_operations(graph)
         # The same tensor by another name.
-        if operation.type not in ("Placeholder", "Identity")
+        if operation.type
+        not in ("Placeholder", "Identity", "IdentityN", "StopGradient")
         for tensor in operation.outputs
         if tensor.shape.rank and tensor.shape[-2:] == [LENGTH, LENGTH]
     ]
 
 
 def taken_operations(graph):
-    """All operations; of a conditional, the branch that runs where it is safe."""
-    for operation in graph.get_operations():
+    """Operations that the outputs depend on: TensorFlow leaves out the others.
+
+    Of a conditional, those of the branch that runs where the fast form is safe.
+    """
+    waiting, seen = [tensor.op for tensor in graph.outputs], set()
+    while waiting:
+        operation = waiting.pop()
+        if operation in seen:
+            continue
+        seen.add(operation)
+        waiting += [tensor.op for tensor in operation.inputs]
         yield operation
         if operation.type in ("If", "StatelessIf"):
             branch = graph._get_function(operation.get_attr("then_branch").name)
