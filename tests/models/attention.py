@@ -12,14 +12,12 @@ def numpy(tensor):
     return ops.convert_to_numpy(tensor)
 
 
-def attention_pair(
-    width, heads, depths, causal=False, fidelity="paper", seed=0, factored_dtype=None
-):
+def attention_pair(width, heads, depths, causal=False, fidelity="paper", seed=0):
     """Both forms with the same random weights."""
     random = np.random.default_rng(seed)
     pair = []
-    for form, dtype in ((LiteralAttention, None), (FactoredAttention, factored_dtype)):
-        layer = form(heads, depths, causal=causal, fidelity=fidelity, dtype=dtype)
+    for form in (LiteralAttention, FactoredAttention):
+        layer = form(heads, depths, causal=causal, fidelity=fidelity)
         layer.build((None, None, width))
         pair.append(layer)
     literal, factored = pair
@@ -37,7 +35,10 @@ def attention_pair(
 
 
 def equation_9(layer, x, mask, depth):
-    """What `attend` should give, in float64, from the literal layer's weights."""
+    """What `attend` should give, in float64, from the literal layer's weights.
+
+    NaN where a query sees no real key.
+    """
 
     def split(y):
         return y.reshape(*y.shape[:2], layer.num_heads, -1)
@@ -58,7 +59,8 @@ def equation_9(layer, x, mask, depth):
     if layer.causal:
         visible = visible & np.tri(x.shape[1], dtype=bool)
     scores = np.where(visible, scores, -np.inf)
-    attention = np.exp(scores - scores.max(-1, keepdims=True))
+    with np.errstate(invalid="ignore"):
+        attention = np.exp(scores - scores.max(-1, keepdims=True))
     attention /= attention.sum(-1, keepdims=True)
     return np.einsum("bhij,bjhd->bihd", attention, split(x)).reshape(x.shape)
 
@@ -66,8 +68,8 @@ def equation_9(layer, x, mask, depth):
 def set_logits(pair, x, mask, largest_score, largest_bias):
     """Scales the weights until A0 and b^l reach those sizes; returns b's spread."""
     literal, factored = pair
-    scores = np.abs(numpy(literal(x, x).scores)).max()
     state = literal(x, x)
+    scores = np.abs(numpy(state.scores)).max()
     time = numpy(literal.time_vectors())
     biases = np.einsum("bhnt,lht->bnlh", numpy(state.key_operator), time)[mask]
     slope = largest_bias / np.abs(biases).max()
@@ -88,16 +90,22 @@ def _spread(biases, mask):
 
 
 class Attend(keras.Model):
-    """Attention of the input over itself at every depth, (depths, batch, n, d)."""
+    """Attention at every depth, (depths, batch, queries, d).
 
-    def __init__(self, attention, mask):
+    The input passes a dense layer first, so gradients by inputs are seen as its.
+    """
+
+    def __init__(self, attention, mask, num_queries=None):
         super().__init__(name="attend")
-        self.attention, self.mask = attention, mask
-
-    def build(self, input_shape):
-        pass
+        self.attention, self.mask, self.num_queries = attention, mask, num_queries
+        width = attention.hidden_dim
+        self.dense = keras.layers.Dense(width, dtype=attention.dtype_policy)
+        self.dense.build((None, None, width))
+        self.dense.kernel.assign(np.eye(width))
+        self.built = True
 
     def call(self, x):
-        state = self.attention(x, x, self.mask)
+        x = self.dense(x)
+        state = self.attention(x[:, : self.num_queries], x, self.mask)
         depths = range(self.attention.num_depths)
         return ops.stack([self.attention.attend(state, depth, x) for depth in depths])

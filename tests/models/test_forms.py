@@ -1,12 +1,21 @@
 """The factored form against the literal one: outputs, gradients, conversion."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from models.convert import to_form
-from models.factored_attention import SAFE_SPREAD
-from tests.models.attention import Attend, attention_pair, equation_9, set_logits
+from models.factored_attention import SAFE_SPREAD, FactoredAttention
+from models.literal_attention import LiteralAttention
+from models.transevolve_encoder import TransEvolveEncoder
+from tests.models.attention import (
+    Attend,
+    attention_pair,
+    equation_9,
+    numpy,
+    set_logits,
+)
 from tests.models.builders import build, tokens
 from tests.models.gradients import gradients
 
@@ -15,10 +24,6 @@ PADDING = {
     "tail": [(0, slice(7, None)), (2, slice(1, None))],
     "scattered": [(0, slice(0, 3)), (1, slice(2, 9, 2)), (2, 10)],
 }
-
-
-def numpy(tensor):
-    return ops.convert_to_numpy(tensor)
 
 
 @pytest.mark.parametrize("padding", PADDING)
@@ -103,7 +108,6 @@ def test_forms_agree_at_far_apart_logits(spread, fidelity, padding):
     slopes = []
     for layer in (factored, literal):
         model = Attend(layer, mask)
-        model.build((None, None, 32))
         slopes.append(gradients(model, loss))
     for name, gradient in slopes[0].items():
         assert np.isfinite(gradient).all(), name
@@ -117,7 +121,6 @@ def test_causal_rows_that_see_no_real_key_stay_finite():
     mask = np.array([[False] * 4 + [True] * 5])
     x = np.random.default_rng(0).normal(size=(1, 9, 16)).astype("float32")
     model = Attend(factored, mask)
-    model.build((None, None, 16))
     assert np.isfinite(numpy(model(x))).all()
     for gradient in gradients(model, lambda call: ops.sum(call(x))).values():
         assert np.isfinite(gradient).all()
@@ -143,3 +146,66 @@ def test_gradients_are_finite_and_equal_past_the_guard():
         assert np.isfinite(gradient).all(), name
         error = np.linalg.norm(gradient - exact[name])
         assert error <= 1e-3 * np.linalg.norm(exact[name]) + 1e-6, name
+
+
+@pytest.mark.parametrize("form", ["literal", "factored"])
+def test_attention_builds_when_called(form):
+    layer = {"literal": LiteralAttention, "factored": FactoredAttention}[form](2, 1)
+    x = np.ones((1, 3, 8), "float32")
+    assert layer.attend(layer(x, x), 0, x).shape == (1, 3, 8)
+
+
+def test_a_depth_attends_once():
+    _, factored = attention_pair(16, 2, 2)
+    x = np.ones((1, 3, 16), "float32")
+    state = factored(x, x)
+    factored.attend(state, 0, x)
+    factored.attend(state, 1, x)
+    with pytest.raises(ValueError, match="depth 0 has attended before"):
+        factored.attend(state, 0, x)
+
+
+def test_layers_take_a_dtype():
+    _, factored = attention_pair(16, 2, 1)
+    config = {**factored.get_config(), "dtype": "mixed_bfloat16"}
+    layer = FactoredAttention.from_config(config)
+    x = np.ones((1, 3, 16), "float32")
+    state = layer(x, x)
+    output = layer.attend(state, 0, x)
+    for tensor in (state.kernel, state.sums[0], output):
+        assert ops.dtype(tensor) == "bfloat16"
+    config = {**build().encoder.get_config(), "dtype": "mixed_bfloat16"}
+    encoder = TransEvolveEncoder.from_config(config)
+    assert ops.dtype(encoder(np.ones((1, 5, 32), "float32"))) == "bfloat16"
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="transformations of JAX")
+@pytest.mark.parametrize("largest_bias", [1, 60])
+def test_jax_may_transform_the_gradient(largest_bias):
+    import jax
+
+    pair = attention_pair(16, 2, 3)
+    x = np.random.default_rng(0).normal(size=(2, 7, 16)).astype("float32")
+    mask = np.ones((2, 7), bool)
+    set_logits(pair, x, mask, 1, largest_bias)
+    slopes = []
+    for layer in pair:
+        model = Attend(layer, mask)
+
+        def loss(x, model=model):
+            return ops.sum(ops.square(model(x)))
+
+        slopes.append(jax.grad(loss)(x))
+        for transformed in (
+            jax.grad(jax.jit(loss)),
+            jax.grad(jax.checkpoint(loss)),
+            jax.jit(jax.grad(jax.checkpoint(loss))),
+        ):
+            assert_near(transformed(x), slopes[-1], 1e-5)
+    assert_near(*slopes, 1e-4)
+
+
+def assert_near(found, expected, tolerance):
+    """All within `tolerance` of the largest expected number."""
+    largest = np.abs(numpy(expected)).max()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * largest)
