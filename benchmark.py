@@ -8,13 +8,23 @@ input    what a training command's data pipeline delivers and consumes
 """
 
 import json
+from pathlib import Path
 
 from training import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
 from ml_collections import config_flags
 
-COMMANDS = ("params", "speed", "floor", "memory", "input")
+# The flags that each command takes.
+_MODELS = {"models", "size", "lengths", "tokens_per_batch"}
+_STEP = {"precision", "mode", "plot"}
+COMMANDS = {
+    "params": set(),
+    "speed": {*_MODELS, *_STEP, "rounds", "xla"},
+    "floor": {*_MODELS, "rounds"},
+    "memory": {*_MODELS, *_STEP},
+    "input": {"config", "rounds"},
+}
 VARIANTS = [
     "transformer",
     "transevolve-randomff-1",
@@ -44,7 +54,9 @@ PRECISION = flags.DEFINE_enum(
 MODE = flags.DEFINE_enum(
     "mode", "train", ["train", "inference"], "Training step or forward pass."
 )
-ROUNDS = flags.DEFINE_integer("rounds", 5, "That count.", lower_bound=5)
+ROUNDS = flags.DEFINE_integer(
+    "rounds", 5, "Timed rounds, after one to warm up.", lower_bound=5
+)
 XLA = flags.DEFINE_bool("xla", False, "speed: compile by XLA.")
 MARKDOWN = flags.DEFINE_bool("markdown", False, "A table instead of JSON rows.")
 PLOT = flags.DEFINE_string("plot", None, "speed, memory: write a PNG here.")
@@ -54,30 +66,50 @@ def main(argv):
     from benchmarks import rows
 
     command = argv[1]
+    _check_flags(command)
     measured = []
-    for row in _measure(command):
-        measured.append(row)
-        if not MARKDOWN.value:
-            print(json.dumps(row), flush=True)
-    if MARKDOWN.value:
-        print(rows.markdown(measured))
+    try:
+        for row in _measure(command):
+            measured.append(row)
+            if not MARKDOWN.value:
+                print(json.dumps(row), flush=True)
+    finally:
+        if MARKDOWN.value and measured:
+            print(rows.markdown(measured))
     if PLOT.value:
         rows.plot(measured, PLOT.value)
 
 
-def _measure(command):
+def _check_flags(command):
     from training.errors import UserError
 
-    shared = {
+    for name in set.union(*COMMANDS.values()) - COMMANDS[command]:
+        if flags.FLAGS[name].present:
+            raise UserError(f"--{name}: {command} does not take it")
+    if PLOT.value:
+        path = Path(PLOT.value)
+        if path.suffix != ".png":
+            raise UserError(f"--plot: expected a name in .png, found {path.name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+    for length in LENGTHS.value:
+        if not length.isdecimal() or int(length) < 1:
+            raise UserError(f"--lengths: expected positive numbers, found {length!r}")
+    for name in ("models", "lengths"):
+        chosen = flags.FLAGS[name].value
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise UserError(f"--{name}: expected different ones, found {chosen}")
+    if command == "input" and CONFIG.value is None:
+        raise UserError("--config: expected a task and variant, found nothing")
+
+
+def _measure(command):
+    models = {
         "names": MODELS.value,
-        "lengths": _lengths(),
+        "lengths": [int(length) for length in LENGTHS.value],
         "size": SIZE.value,
-        "precision": PRECISION.value,
-        "mode": MODE.value,
         "tokens_per_batch": TOKENS.value,
     }
-    if PLOT.value and command not in ("speed", "memory"):
-        raise UserError(f"--plot: expected the command speed or memory, not {command}")
+    step = {"precision": PRECISION.value, "mode": MODE.value}
     if command == "params":
         from benchmarks import parameters
 
@@ -85,31 +117,19 @@ def _measure(command):
     if command == "speed":
         from benchmarks import speed
 
-        return speed.measure(**shared, rounds=ROUNDS.value, jit_compile=XLA.value)
+        timing = {"rounds": ROUNDS.value, "jit_compile": XLA.value}
+        return speed.measure(**models, **step, **timing)
     if command == "floor":
         from benchmarks import floor
 
-        return floor.measure(
-            MODELS.value, _lengths(), SIZE.value, TOKENS.value, ROUNDS.value
-        )
+        return floor.measure(**models, rounds=ROUNDS.value)
     if command == "memory":
         from benchmarks import memory
 
-        return memory.measure(**shared)
+        return memory.measure(**models, **step)
     from benchmarks import pipeline
 
-    if CONFIG.value is None:
-        raise UserError("--config: expected a task and variant, found nothing")
     return pipeline.measure(CONFIG.value, ROUNDS.value)
-
-
-def _lengths():
-    from training.errors import UserError
-
-    for length in LENGTHS.value:
-        if not length.isdecimal() or int(length) < 1:
-            raise UserError(f"--lengths: expected positive numbers, found {length!r}")
-    return [int(length) for length in LENGTHS.value]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The matrix products of a training step, each alone: what the step cannot undercut."""
+"""The matrix products of a training step, each alone, beside the whole step."""
 
 import statistics
 from collections.abc import Iterator

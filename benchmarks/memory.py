@@ -4,11 +4,13 @@ import multiprocessing
 import resource
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from tqdm import tqdm
 
 from benchmarks import models
+from training.errors import UserError
 
 
 def measure(
@@ -22,22 +24,29 @@ def measure(
     """Yields a row for each model and length; arguments as for speed.
 
     A row's peak is that of the whole process, TensorFlow and weights included, after
-    two calls. Its ratio is to the Transformer's peak, if that was measured too.
+    two calls; on a GPU, of that GPU's memory. `memory_ratio` is to the Transformer's
+    peak, where that was measured before: smaller is better.
 
     Raises:
-      UserError: if a model is unknown or not installed.
+      UserError: if a model is unknown or not installed, or its process was ended.
     """
     models.check(names)
     context = multiprocessing.get_context("spawn")
     with tqdm(total=len(lengths) * len(names), desc="memory", unit=" runs") as progress:
         for length in lengths:
-            rows = {}
+            baseline = None
             for name in names:
                 batch_size = max(1, tokens_per_batch // length)
                 with ProcessPoolExecutor(1, mp_context=context) as process:
                     arguments = (name, size, precision, mode, batch_size, length)
-                    peak = process.submit(_peak, *arguments).result()
-                rows[name] = {
+                    try:
+                        peak = process.submit(_peak, *arguments).result()
+                    except BrokenProcessPool:
+                        raise UserError(
+                            f"memory: {name} at {length} tokens: its process was "
+                            "ended, as happens when memory runs out"
+                        ) from None
+                row = {
                     "benchmark": "memory",
                     "mode": mode,
                     "model": name,
@@ -49,21 +58,24 @@ def measure(
                     "peak_memory_mb": round(peak / 2**20),
                 }
                 progress.update()
-            baseline = rows.get(models.BASELINE)
-            for row in rows.values():
+                if name == models.BASELINE:
+                    baseline = peak
                 if baseline:
-                    ratio = row["peak_memory_mb"] / baseline["peak_memory_mb"]
-                    row["ratio_to_transformer"] = round(ratio, 3)
+                    row["memory_ratio"] = round(peak / baseline, 3)
                 yield row
 
 
 def _peak(name, size, precision, mode, batch_size, length):
     """Bytes of memory that this process has held at most, after two calls."""
+    import tensorflow as tf
+
     from benchmarks.speed import prepare
 
     call, _ = prepare(name, size, precision, mode, batch_size, length)
     call()
     call()
+    if tf.config.list_logical_devices("GPU"):
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
     status = Path("/proc/self/status")
     if status.exists():
         # Not getrusage(): on Linux it counts what the parent held at the fork.

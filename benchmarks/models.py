@@ -54,7 +54,6 @@ def build(name: str, size: str) -> SequenceClassifier:
             config["num_layers"],
             config["num_heads"],
             config["ffn_dim"],
-            config["dropout"],
             name="encoder",
         ),
         name="classifier",
@@ -64,15 +63,19 @@ def build(name: str, size: str) -> SequenceClassifier:
 
 
 class KerasHubEncoder(keras.layers.Layer):
-    """keras_hub's Transformer layers, pre-normalised, and a closing LayerNorm."""
+    """keras_hub's Transformer layers, pre-normalised, and a closing LayerNorm.
 
-    def __init__(self, num_layers, num_heads, ffn_dim, dropout, **kwargs):
+    Without dropout, in its favour: it would drop attention weights too, as no model
+    here does.
+    """
+
+    def __init__(self, num_layers, num_heads, ffn_dim, **kwargs):
         from keras_hub.layers import TransformerEncoder
 
         super().__init__(**kwargs)
         self.layers = [
             TransformerEncoder(
-                ffn_dim, num_heads, dropout, normalize_first=True, name=f"layer_{i}"
+                ffn_dim, num_heads, normalize_first=True, name=f"layer_{i}"
             )
             for i in range(num_layers)
         ]

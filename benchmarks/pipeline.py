@@ -1,18 +1,17 @@
 """What a data pipeline delivers, beside what the training step consumes."""
 
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator
 
-from benchmarks.speed import make_trainer
 from benchmarks.timing import interleave
 from data.classification import ClassificationData, make_tokenizer
 from models import build_classifier
 from training import config as configuration
+from training.trainer import one_device_trainer
 
 # In a round: enough batches that those prefetched while training do not count.
-BATCHES, UPDATES = 50, 2
+BATCHES, UPDATES = 50, 4
 
 
 def measure(config, rounds: int = 5) -> Iterator[dict]:
@@ -26,7 +25,7 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
 
     Args:
       config: as from a file in `configs/`.
-      rounds: of "batch" and "train", by turns; the median counts.
+      rounds: of "batch" and "train", by turns; their total counts, as batches differ.
 
     Raises:
       UserError: for a bad config.
@@ -45,7 +44,7 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
         rates = {"tokenize": len(split.targets) / seconds}
         batcher = dataset.batcher("train", settings.batch_size)
         batches = iter(batcher.train(seed=0))
-        trainer, iterator = make_trainer(
+        trainer, iterator = one_device_trainer(
             lambda: build_classifier(
                 config.model, tokenizer.vocabulary_size, len(dataset.class_names)
             ),
@@ -60,8 +59,8 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
         calls = {"batch": deal, "train": lambda: trainer.train(iterator, UPDATES)}
         seconds = interleave(calls, rounds, "batches and updates")
         for stage, steps in (("batch", BATCHES), ("train", UPDATES)):
-            examples = steps * settings.batch_size
-            rates[stage] = examples / statistics.median(seconds[stage])
+            examples = rounds * steps * settings.batch_size
+            rates[stage] = examples / sum(seconds[stage])
     tokens_per_example = float(split.lengths.mean())
     for stage, rate in rates.items():
         yield {

@@ -12,7 +12,7 @@ class Product(NamedTuple):
       batch: independent products in a call.
       sizes: (a, b, c).
       transposed: "left" or "right" if that factor is stored the other way round.
-      backward: whether only a training step makes them.
+      training_only: whether a forward pass does without them.
     """
 
     name: str
@@ -20,7 +20,7 @@ class Product(NamedTuple):
     batch: int
     sizes: tuple[int, int, int]
     transposed: str = ""
-    backward: bool = False
+    training_only: bool = False
 
     @property
     def operations(self) -> int:
@@ -68,17 +68,21 @@ def operations(config: dict, batch_size: int, n: int, training: bool) -> int:
     return sum(
         product.operations
         for product in encoder_products(config, batch_size, n)
-        if training or not product.backward
+        if training or not product.training_only
     )
 
 
 def _with_gradients(name, count, batch, sizes, transposed=""):
     """A product and the two that give its factors' gradients."""
     a, b, c = sizes
+    if transposed == "right":  # so is its gradient
+        left, right = ((a, c, b), ""), ((c, a, b), "left")
+    else:
+        left, right = ((a, c, b), "right"), ((b, a, c), "left")
     return [
         Product(name, count, batch, sizes, transposed),
-        Product(f"{name}: left gradient", count, batch, (a, c, b), "right", True),
-        Product(f"{name}: right gradient", count, batch, (b, a, c), "left", True),
+        Product(f"{name}: left gradient", count, batch, *left, True),
+        Product(f"{name}: right gradient", count, batch, *right, True),
     ]
 
 

@@ -1,6 +1,5 @@
 """Rows of a benchmark as tables and pictures."""
 
-from reporting.plots import plot_against_length
 from reporting.tables import markdown_table
 
 # The same in every row of most tables: said above the table instead.
@@ -36,9 +35,11 @@ def _cell(value):
 
 
 def plot(rows: list[dict], path) -> None:
-    """Draws speed or memory against length."""
+    """Draws speed or memory against length, to a PNG."""
+    from reporting.plots import plot_against_length
+
     kind = rows[0]["benchmark"]
-    rows = [row for row in rows if row["benchmark"] == kind]
+    rows = [dict(row) for row in rows if row["benchmark"] == kind]
     if kind == "speed":
         for row in rows:
             per_token = row["seconds"] / row["batch"] / row["length"]
@@ -47,9 +48,15 @@ def plot(rows: list[dict], path) -> None:
     else:
         fields = ["peak_memory_mb"]
     first = rows[0]
+    tokens = [row["batch"] * row["length"] for row in rows]
     title = (
         f"{first['size']} configuration, "
         f"{'training step' if first['mode'] == 'train' else 'forward pass'}, "
-        f"{first['precision']}, {first['batch'] * first['length']:,} tokens a batch"
+        f"{first['precision']}, {_range(tokens)} tokens a batch"
     )
     plot_against_length(rows, fields, title, path)
+
+
+def _range(numbers):
+    ends = dict.fromkeys((min(numbers), max(numbers)))
+    return " to ".join(f"{number:,}" for number in ends)

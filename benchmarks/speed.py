@@ -12,8 +12,8 @@ from benchmarks.products import operations
 from benchmarks.timing import interleave, speedup
 from configs import char_imdb
 from models.convert import fold_rotations
-from training.strategy import make_strategy
-from training.trainer import Trainer
+from reporting.published import SPEED
+from training.trainer import one_device_trainer
 
 PEAK = "matrix product"
 PEAK_SIZE = 4096
@@ -35,7 +35,7 @@ def measure(
     their spread (largest minus smallest), the median ratio of speeds in the same
     round to the Transformer and to the literal form, if those were timed too, and the
     rate of matrix-product operations, beside the rate of one large product timed in
-    the same rounds.
+    the same rounds. `published` is the paper's ratio, on its own machine.
 
     Args:
       names: of `models.names`.
@@ -79,6 +79,8 @@ def measure(
                 "parameters": parameters[name],
                 **_figures(seconds, name, counted, peak),
             }
+            if (size, mode) == ("small", "train") and length in SPEED.get(name, {}):
+                row["published"] = SPEED[name][length]
             rows.append(row)
             yield row
     if len(lengths) > 2:
@@ -152,7 +154,7 @@ def prepare(
     if mode == "inference":
         return _inference_call(name, size, tokens, jit_compile)
     batch = {"inputs": tokens, "targets": np.zeros(batch_size, "int32")}
-    trainer, iterator = make_trainer(
+    trainer, iterator = one_device_trainer(
         lambda: models.build(name, size),
         char_imdb.get_config().train,
         tf.data.Dataset.from_tensors(batch).repeat(),
@@ -171,22 +173,6 @@ def _inference_call(name, size, tokens, jit_compile):
     )
     tokens = tf.constant(tokens)
     return lambda: forward(tokens).numpy(), parameters
-
-
-def make_trainer(build: Callable, settings, dataset, jit_compile: bool = False):
-    """A trainer of a new model on one device, and its iterator over a dataset.
-
-    Args:
-      build: function without arguments that makes the model.
-      settings: the `train` part of a config.
-      dataset: batches.
-      jit_compile: compile by XLA.
-    """
-    strategy = make_strategy("one_device")
-    with strategy.scope():
-        model = build()
-    trainer = Trainer(model, settings, strategy, jit_compile)
-    return trainer, trainer.iterate(dataset)
 
 
 def _large_product(precision):

@@ -2,16 +2,20 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Hashable
 
 from tqdm import tqdm
 
 
-def interleave(calls: dict[str, Callable], rounds: int, title: str = "timing") -> dict:
+def interleave(
+    calls: dict[Hashable, Callable], rounds: int, title: str = "timing"
+) -> dict:
     """Seconds of each call in each of `rounds` rounds.
 
     In a round every call is made once, so a machine that slows down slows all of
-    them. One round before the first warms up, and does not count.
+    them; each round starts with another call, so none always follows the same one.
+    One round before the first warms up, and does not count.
 
     Args:
       calls: {name: function without arguments, done when it returns}.
@@ -23,11 +27,13 @@ def interleave(calls: dict[str, Callable], rounds: int, title: str = "timing") -
     seconds = {name: [] for name in calls}
     total = (rounds + 1) * len(calls)
     with tqdm(total=total, desc=title, unit=" calls") as progress:
-        for counted in [False] + [True] * rounds:
-            for name, call in calls.items():
+        for turn in range(rounds + 1):
+            order = deque(calls)
+            order.rotate(-turn)
+            for name in order:
                 start = time.perf_counter()
-                call()
-                if counted:
+                calls[name]()
+                if turn > 0:
                     seconds[name].append(time.perf_counter() - start)
                 progress.update()
     return seconds

@@ -2,11 +2,7 @@
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib.figure import Figure
 
 LABELS = {
     "seconds_per_1000_tokens": "seconds per 1,000 tokens",
@@ -24,9 +20,8 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
       title: of the whole picture.
       path: where to write the PNG.
     """
-    figure, axes = plt.subplots(
-        1, len(fields), figsize=(5.5 * len(fields), 4.2), squeeze=False
-    )
+    figure = Figure(figsize=(5.5 * len(fields), 4.2))
+    axes = figure.subplots(1, len(fields), squeeze=False)
     for axis, field in zip(axes[0], fields, strict=True):
         for model in dict.fromkeys(row["model"] for row in rows):
             points = [
@@ -36,7 +31,9 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
             ]
             if points:
                 axis.plot(*zip(*points, strict=True), marker="o", label=model)
-        axis.set(xlabel="length (tokens)", ylabel=LABELS[field], ylim=(0, None))
+        axis.margins(y=0.1)
+        axis.set(xlabel="length (tokens)", ylabel=LABELS[field])
+        axis.set_ylim(bottom=0)
         axis.set_xticks(sorted({row["length"] for row in rows}))
         axis.grid(alpha=0.3)
     handles, labels = axes[0][0].get_legend_handles_labels()
@@ -47,4 +44,3 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
     figure.tight_layout(rect=(0, 0.04 + 0.05 * -(-len(labels) // 3), 1, 1))
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
-    plt.close(figure)

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.speed import make_trainer
 from benchmarks.timing import interleave, speedup
 from configs import listops
 from configs.common import VARIANTS
@@ -18,6 +17,7 @@ from reporting.tables import markdown_table
 from training import config as configuration
 from training.evaluation import evaluate
 from training.loop import logger, train_and_evaluate
+from training.trainer import one_device_trainer
 
 BASELINE = "transformer"
 # Short expressions and narrow models: what two cores train in minutes.
@@ -151,7 +151,7 @@ def _speeds(configs, data, path):
 def _updates(config, data, dataset):
     """A function that takes a few training steps of a new model."""
     sizes = (data.tokenizer.vocabulary_size, len(data.class_names))
-    trainer, iterator = make_trainer(
+    trainer, iterator = one_device_trainer(
         lambda: build_classifier(config.model, *sizes), config.train, dataset
     )
     return lambda: trainer.train(iterator, UPDATES_PER_ROUND)

@@ -312,7 +312,10 @@ def test_benchmark_input_takes_the_flags_of_train(cache):
         (["speed", "--models=bert"], "error: --models: expected some of"),
         (["speed", "--lengths=1k"], "error: --lengths: expected positive numbers"),
         (["speed", "--rounds=2"], "error: flag --rounds=2"),
-        (["params", "--plot=x.png"], "error: --plot: expected the command"),
+        (["speed", "--models="], "error: --models: expected different ones"),
+        (["speed", "--plot=x.pdf"], "error: --plot: expected a name in .png"),
+        (["params", "--plot=x.png"], "error: --plot: params does not take it"),
+        (["floor", "--mode=inference"], "error: --mode: floor does not take it"),
         (["input"], "error: --config: expected a task and variant"),
     ],
 )

@@ -26,7 +26,8 @@ def run(main, commands=()):
 
         if commands and (not argv[1:] or argv[1] not in commands):
             found = argv[1] if argv[1:] else "nothing"
-            sys.exit(f"error: expected a command out of {commands}, found {found}")
+            known = ", ".join(commands)
+            sys.exit(f"error: expected a command out of {known}; found {found}")
         for argument in argv[2 if commands else 1 :]:
             sys.exit(f"error: {argument}: expected a flag")
         _log_to_stderr()
@@ -39,7 +40,9 @@ def run(main, commands=()):
                 raise
             sys.exit(f"error: {error.filename}: {error.strerror}")
         except KeyboardInterrupt:
-            sys.exit("stopped; the same command goes on from the last checkpoint")
+            sys.exit(
+                "stopped; a training goes on from its last checkpoint when repeated"
+            )
 
     app.run(guarded, flags_parser=_parse_flags)
 

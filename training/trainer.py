@@ -6,6 +6,7 @@ import tensorflow as tf
 from data.batching import FILLER_TARGET
 from training.metrics import Totals, cross_entropy
 from training.schedule import WarmupSchedule
+from training.strategy import make_strategy
 
 
 class Trainer:
@@ -35,8 +36,8 @@ class Trainer:
                 name="adam",  # checkpoints name variables by it
             )
             self.optimizer.build(model.trainable_variables)
-        if jit_compile:
-            self._step = tf.function(self._step, jit_compile=True)
+        update = self._update
+        self._step = tf.function(update, jit_compile=True) if jit_compile else update
         self._loop = tf.function(self._steps)
 
     @property
@@ -65,7 +66,7 @@ class Trainer:
             totals += self.strategy.reduce("SUM", step, axis=None)
         return totals
 
-    def _step(self, batch):
+    def _update(self, batch):
         targets = batch["targets"]
         real = tf.cast(targets != FILLER_TARGET, tf.float32)
         context = tf.distribute.get_replica_context()
@@ -82,3 +83,19 @@ class Trainer:
         right = tf.argmax(logits, axis=1, output_type=targets.dtype) == targets
         correct = tf.reduce_sum(tf.cast(right, tf.float32))
         return tf.stack([tf.reduce_sum(losses), correct, tf.reduce_sum(real)])
+
+
+def one_device_trainer(build, settings, dataset: tf.data.Dataset, jit_compile=False):
+    """A trainer of a new model on one device, and its iterator over a dataset.
+
+    Args:
+      build: function without arguments that makes the model.
+      settings: the `train` part of a config.
+      dataset: batches.
+      jit_compile: compile by XLA.
+    """
+    strategy = make_strategy("one_device")
+    with strategy.scope():
+        model = build()
+    trainer = Trainer(model, settings, strategy, jit_compile)
+    return trainer, trainer.iterate(dataset)

@@ -72,5 +72,7 @@ def test_ratios_at_the_paper_s_lengths():
 def test_each_product_s_gradients_cost_as_much_as_itself():
     config = {**VARIANTS["transformer"], **SIZES["small"]}
     products = encoder_products(config, BATCH, LENGTH)
-    forward = sum(product.operations for product in products if not product.backward)
+    forward = sum(
+        product.operations for product in products if not product.training_only
+    )
     assert sum(product.operations for product in products) == 3 * forward
