@@ -1,14 +1,21 @@
 """Keras models, written with keras.ops only.
 
-To add an encoder, write its layer and name it in `ENCODERS`; to add a form of
-time-evolving attention, name it in `transevolve_encoder.ATTENTIONS`.
+To add an encoder or a decoder, write its layer and name it in `ENCODERS` or
+`DECODERS`; to add a form of time-evolving attention, name it in
+`transevolve_block.ATTENTIONS`.
 """
 
 from models.classifier import SequenceClassifier
+from models.encoder_decoder import EncoderDecoder
+from models.transevolve_decoder import TransEvolveDecoder
 from models.transevolve_encoder import TransEvolveEncoder
+from models.transformer_decoder import TransformerDecoder
 from models.transformer_encoder import TransformerEncoder
 
 ENCODERS = {"transevolve": TransEvolveEncoder, "transformer": TransformerEncoder}
+DECODERS = {"transevolve": TransEvolveDecoder, "transformer": TransformerDecoder}
+# The decoder's seed lies this far from the encoder's, so that no two layers share one.
+DECODER_SEED = 2**20
 
 
 def build_classifier(
@@ -35,6 +42,34 @@ def build_classifier(
         hidden_dim,
         encoder(**arguments, seed=seed, name="encoder"),
         name="classifier",
+    )
+    model.build((None, None))
+    return model
+
+
+def build_encoder_decoder(
+    config, vocabulary_size: int, seed: int = 0
+) -> EncoderDecoder:
+    """Builds the encoder-decoder that the `model` part of a config describes.
+
+    Args:
+      config: mapping with `encoder`, a key of `ENCODERS` and `DECODERS`, `hidden_dim`,
+        and the arguments that encoder and decoder share.
+      vocabulary_size: number of token ids, padding (0) included.
+      seed: of dropout and of the random rotations.
+
+    Returns:
+      The model, with its weights made.
+    """
+    arguments = dict(config)
+    kind = arguments.pop("encoder")
+    hidden_dim = arguments.pop("hidden_dim")
+    model = EncoderDecoder(
+        vocabulary_size,
+        hidden_dim,
+        ENCODERS[kind](**arguments, seed=seed, name="encoder"),
+        DECODERS[kind](**arguments, seed=seed + DECODER_SEED, name="decoder"),
+        name="encoder_decoder",
     )
     model.build((None, None))
     return model

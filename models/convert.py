@@ -1,10 +1,11 @@
 """The same model in another form: its weights carried over."""
 
-from models.classifier import SequenceClassifier
+import keras
+
 from models.rotation_dense import RotationDense
 
 
-def to_form(model: SequenceClassifier, form: str) -> SequenceClassifier:
+def to_form(model: keras.Model, form: str) -> keras.Model:
     """Returns the TransEvolve model with its attention in another form.
 
     The forms share their weights. The literal form has one more, the inert
@@ -12,31 +13,32 @@ def to_form(model: SequenceClassifier, form: str) -> SequenceClassifier:
     initialised, on the way back.
 
     Args:
-      model: a built classifier with a TransEvolve encoder.
+      model: a built `SequenceClassifier` or `EncoderDecoder` of TransEvolve.
       form: "literal" or "factored".
     """
     return _rebuild(model, form=form)
 
 
-def fold_rotations(model: SequenceClassifier) -> SequenceClassifier:
+def fold_rotations(model: keras.Model) -> keras.Model:
     """Returns the model for inference with every rotation layer folded to a kernel.
 
     Args:
-      model: a built classifier with a randomFF TransEvolve encoder.
+      model: a built `SequenceClassifier` or `EncoderDecoder`; returned as it is if it
+        has no rotation layers.
     """
+    if not any(isinstance(layer, RotationDense) for layer in model._flatten_layers()):
+        return model
     return _rebuild(model, feed_forward="dense")
 
 
 def _rebuild(model, **changes):
-    config = model.encoder.get_config()
-    encoder = type(model.encoder).from_config({**config, **changes})
-    twin = SequenceClassifier(
-        model.vocabulary_size,
-        model.num_classes,
-        model.hidden_dim,
-        encoder,
-        name=model.name,
-    )
+    config = model.get_config()
+    for part in ("encoder", "decoder"):
+        if part in config:
+            layer = getattr(model, part)
+            layer = type(layer).from_config({**layer.get_config(), **changes})
+            config[part] = keras.saving.serialize_keras_object(layer)
+    twin = type(model).from_config(config)
     twin.build((None, None))
     values = _values(model)
     for path, weight in _weights(twin).items():
@@ -50,15 +52,15 @@ def _values(model):
     values = _weights(model)
     for layer in model._flatten_layers():
         if isinstance(layer, RotationDense):
-            path = _relative(layer.bias.path).removesuffix("bias")
+            path = _relative(layer.bias, model).removesuffix("bias")
             values[path + "kernel"] = layer.kernel()
     return values
 
 
 def _weights(model):
-    return {_relative(weight.path): weight for weight in model.weights}
+    return {_relative(weight, model): weight for weight in model.weights}
 
 
-def _relative(path):
-    """The path without the model's own name, which Keras makes unique."""
-    return path.split("/", 1)[1]
+def _relative(weight, model):
+    """The path below the model; a layer made from a config has no model in it."""
+    return weight.path.removeprefix(f"{model.name}/")

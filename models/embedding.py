@@ -20,9 +20,13 @@ def sinusoidal_positions(length, hidden_dim, dtype="float32"):
     Returns:
       (length, hidden_dim).
     """
+    return _position_vectors(ops.arange(length), hidden_dim, dtype)
+
+
+def _position_vectors(positions, hidden_dim, dtype):
     half = hidden_dim // 2
     rates = np.exp(-np.log(1e4) * np.arange(half) / max(half - 1, 1))
-    positions = ops.cast(ops.arange(length), "float32")[:, None]
+    positions = ops.cast(positions, "float32")[:, None]
     angles = positions * ops.convert_to_tensor(rates.astype("float32"))
     table = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=1)
     return ops.cast(table, dtype)
@@ -51,11 +55,26 @@ class TokenEmbedding(keras.layers.Layer):
 
     def call(self, tokens):
         """Embeds (batch, length) ids to (batch, length, hidden_dim)."""
-        vectors = ops.take(self.embeddings, tokens, axis=0)
-        real = ops.cast(ops.not_equal(tokens, PADDING_ID), vectors.dtype)
-        vectors *= real[:, :, None] * self.hidden_dim**0.5
+        vectors = self._vectors(tokens)
         length = ops.shape(tokens)[1]
         return vectors + sinusoidal_positions(length, self.hidden_dim, vectors.dtype)
+
+    def at_position(self, tokens, position):
+        """Embeds (batch, beams) ids that all stand at one position, a scalar."""
+        vectors = self._vectors(tokens)
+        positions = ops.reshape(position, (1,))
+        return vectors + _position_vectors(positions, self.hidden_dim, vectors.dtype)
+
+    def _vectors(self, tokens):
+        vectors = ops.take(self.embeddings, tokens, axis=0)
+        real = ops.cast(ops.not_equal(tokens, PADDING_ID), vectors.dtype)
+        return vectors * real[:, :, None] * self.hidden_dim**0.5
+
+    def logits(self, x):
+        """The output layer tied to the table: (..., d) to (..., vocabulary_size)."""
+        x = ops.cast(x, self.compute_dtype)
+        table = ops.cast(self.embeddings, self.compute_dtype)
+        return ops.matmul(x, ops.transpose(table))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape, self.hidden_dim)

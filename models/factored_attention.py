@@ -84,7 +84,7 @@ class FactoredAttention(TimeEvolvingAttention):
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
             keys = _fill_padding(keys, padding_mask)
-        biases, safe = self._biases(keys, padding_mask)
+        biases, safe = self._masked_biases(keys, padding_mask)
         return _start(
             split_heads(queries * self.scale, self.num_heads),
             split_heads(keys, self.num_heads),
@@ -94,21 +94,15 @@ class FactoredAttention(TimeEvolvingAttention):
             self.hidden_dim // self.num_heads,
         )
 
-    def _biases(self, keys, padding_mask):
+    def _masked_biases(self, keys, padding_mask):
         """b^l of all depths, (batch, heads, keys, depths), and whether all are safe."""
-        directions = ops.einsum(
-            "lht,htd->dhl",
-            self.time_vectors(),
-            self.split_time_kernel(self.query_time_kernel),
-        )
-        directions = ops.reshape(directions, (self.projected_dim, -1))
-        biases = ops.matmul(keys, directions)
+        biases = self.biases(keys)
         # Padded keys repeat a real one, so they do not widen the spread.
-        spread = ops.max(biases, axis=1) - ops.min(biases, axis=1)
+        spread = ops.max(biases, axis=2) - ops.min(biases, axis=2)
         safe = ops.stop_gradient(ops.max(spread)) < SAFE_SPREAD
         if padding_mask is not None:
-            biases = ops.where(padding_mask[:, :, None], biases, MASKED)
-        return split_heads(biases, self.num_heads), safe
+            biases = ops.where(padding_mask[:, None, :, None], biases, MASKED)
+        return biases, safe
 
     def attend(self, state, depth, values):
         """Attention output at one depth, before the output projection.

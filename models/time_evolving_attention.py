@@ -129,6 +129,59 @@ class TimeEvolvingAttention(keras.layers.Layer):
         keys = self.key_dropout(keys, training=training)
         return queries, keys
 
+    def biases(self, keys):
+        """b^l = T^l A2 of all depths, (batch, heads, keys, depths).
+
+        The key-side term of equation 9, the only one that acts: docs/attention.md.
+
+        Args:
+          keys: K, (batch, keys, D).
+        """
+        directions = ops.einsum(
+            "lht,htd->dhl",
+            self.time_vectors(),
+            self.split_time_kernel(self.query_time_kernel),
+        )
+        directions = ops.reshape(directions, (self.projected_dim, -1))
+        return split_heads(ops.matmul(keys, directions), self.num_heads)
+
+    def keys_and_biases(self, context, padding_mask=None):
+        """What `probabilities` needs of the keys; in either form, without dropout.
+
+        Args:
+          context: (batch, keys, d).
+          padding_mask: (batch, keys), true at real tokens; None if all are real.
+
+        Returns:
+          K, (batch, heads, keys, D/H), and b^l, (batch, heads, depths, keys).
+        """
+        keys = ops.matmul(context, self.key_kernel)
+        biases = ops.swapaxes(self.biases(keys), 2, 3)
+        if padding_mask is not None:
+            visible = ops.cast(padding_mask, "bool")[:, None, None, :]
+            biases = ops.where(visible, biases, MASKED)
+        return split_heads(keys, self.num_heads), biases
+
+    def probabilities(self, x, keys, biases, visible=None):
+        """softmax(A0 + b^l) at all depths: equation 9 for a few queries.
+
+        Args:
+          x: (batch, queries, d), rows of the block's input.
+          keys, biases: from `keys_and_biases`.
+          visible: (batch, queries, keys), which keys a query sees; None for all.
+
+        Returns:
+          (batch, heads, depths, queries, keys).
+        """
+        queries = split_heads(
+            ops.matmul(x, self.query_kernel) * self.scale, self.num_heads
+        )
+        scores = scaled_scores(queries, keys, causal=False)
+        scores = scores[:, :, None] + biases[:, :, :, None]
+        if visible is not None:
+            scores = ops.where(visible[:, None, None], scores, MASKED)
+        return ops.softmax(scores, axis=-1)
+
     def get_config(self):
         return {
             **super().get_config(),

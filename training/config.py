@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 from configs.common import VARIANTS
 from data import DATASETS
 from models.time_features import FIDELITIES
-from models.transevolve_encoder import ATTENTIONS, FEED_FORWARDS
+from models.transevolve_block import ATTENTIONS, FEED_FORWARDS
 from training.errors import UserError
 
 # What may differ when a run is taken up again: how long it is, where its data lies.

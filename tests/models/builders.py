@@ -36,7 +36,7 @@ def build(num_classes=4, **changes):
 
 def randomize(model, seed=0):
     random = np.random.default_rng(seed)
-    for weight in model.trainable_variables:
+    for weight in sorted(model.trainable_variables, key=lambda weight: weight.path):
         value = keras.ops.convert_to_numpy(weight)
         weight.assign(value + random.normal(0, 0.1, value.shape))
     return model

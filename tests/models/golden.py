@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from models import build_classifier
+from models import build_classifier, build_encoder_decoder
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
-ENCODER = "encoder/block_0"
+ENCODER, DECODER = "encoder/block_0", "decoder/block_0"
 
 
 def load(name):
@@ -29,51 +29,86 @@ def load(name):
 def build(golden, form):
     """The classifier of a golden run, in one of our forms, with its weights."""
     random = f"{ENCODER}/step_0/feed_forward/expand/left_frequencies" in golden
-    config = {
-        "encoder": "transevolve",
-        "hidden_dim": 128,
-        "num_heads": 2,
-        "ffn_dim": 512,
-        "num_blocks": 1,
-        "num_depths": 2,
-        "feed_forward": "rotation" if random else "dense",
-        "form": form,
-        "fidelity": "official",
-        "dropout": 0.1,
-    }
+    config = _config(form, "rotation" if random else "dense")
     model = build_classifier(config, vocabulary_size=40, num_classes=4)
-    block = model.encoder.blocks[0]
-    model.embedding.embeddings.assign(golden["embedding"])
-    _set_attention(golden, block.attention, form)
-    for depth in range(2):
-        step = f"{ENCODER}/step_{depth}"
-        block.output_projections[depth].kernel.assign(
-            golden[f"{step}/attention/output_kernel"]
-        )
-        _set_norm(golden, block.attention_norms[depth], f"{step}/attention/norm")
-        _set_norm(golden, block.feed_forward_norms[depth], f"{step}/feed_forward/norm")
-        for name in ("expand", "contract"):
-            layer = getattr(block.feed_forwards[depth], name)
-            _set_dense(golden, layer, f"{step}/feed_forward/{name}", random)
-    _set_norm(golden, block.output_norm, f"{ENCODER}/output_norm")
+    _set_shared(golden, model, form)
     _set_norm(golden, model.norm, "head/norm")
     model.logits.kernel.assign(golden["head/kernel"])
     model.logits.bias.assign(golden["head/bias"])
     return model
 
 
-def _set_attention(golden, attention, form):
+def build_seq2seq(golden, form):
+    """The encoder-decoder of a golden run, in one of our forms, with its weights."""
+    model = build_encoder_decoder(_config(form, "dense"), vocabulary_size=40)
+    _set_shared(golden, model, form)
+    block = model.decoder.blocks[0]
+    for attention, projections, norms in (
+        ("self_attention", block.self_projections, block.self_norms),
+        ("cross_attention", block.cross_projections, block.cross_norms),
+    ):
+        _set_attention(golden, getattr(block, attention), form, DECODER, attention)
+        _set_depths(golden, projections, norms, DECODER, attention)
+    _set_feed_forward(golden, block, DECODER)
+    return model
+
+
+def _config(form, feed_forward):
+    return {
+        "encoder": "transevolve",
+        "hidden_dim": 128,
+        "num_heads": 2,
+        "ffn_dim": 512,
+        "num_blocks": 1,
+        "num_depths": 2,
+        "feed_forward": feed_forward,
+        "form": form,
+        "fidelity": "official",
+        "dropout": 0.1,
+    }
+
+
+def _set_shared(golden, model, form):
+    block = model.encoder.blocks[0]
+    model.embedding.embeddings.assign(golden["embedding"])
+    _set_attention(golden, block.attention, form, ENCODER, "attention")
+    _set_depths(
+        golden, block.output_projections, block.attention_norms, ENCODER, "attention"
+    )
+    _set_feed_forward(golden, block, ENCODER)
+
+
+def _set_depths(golden, projections, norms, block, name):
+    for depth, (projection, norm) in enumerate(zip(projections, norms, strict=True)):
+        step = f"{block}/step_{depth}/{name}"
+        projection.kernel.assign(golden[f"{step}/output_kernel"])
+        _set_norm(golden, norm, f"{step}/norm")
+
+
+def _set_feed_forward(golden, block, name):
+    for depth in range(2):
+        step = f"{name}/step_{depth}/feed_forward"
+        _set_norm(golden, block.feed_forward_norms[depth], f"{step}/norm")
+        for part in ("expand", "contract"):
+            layer = getattr(block.feed_forwards[depth], part)
+            _set_dense(golden, layer, f"{step}/{part}")
+    _set_norm(golden, block.output_norm, f"{name}/output_norm")
+
+
+def _set_attention(golden, attention, form, block, name):
     # The authors' kernels are (output, input); columns from d on act on time.
-    query = golden[f"{ENCODER}/attention/query_kernel"].T
-    key = golden[f"{ENCODER}/attention/key_kernel"].T
+    query = golden[f"{block}/{name}/query_kernel"].T
+    key = golden[f"{block}/{name}/key_kernel"].T
     width = attention.hidden_dim
     attention.query_kernel.assign(query[:width])
     attention.query_time_kernel.assign(query[width:])
     attention.key_kernel.assign(key[:width])
     if form == "literal":
         attention.key_time_kernel.assign(key[width:])
-    names = [f"{ENCODER}/step_{i}/attention/time_coefficients" for i in range(2)]
-    attention.time_coefficients.assign(np.stack([golden[name] for name in names]))
+    steps = [f"{block}/step_{depth}/{name}" for depth in range(2)]
+    attention.time_coefficients.assign(
+        np.stack([golden[f"{step}/time_coefficients"] for step in steps])
+    )
 
 
 def _set_norm(golden, layer, name):
@@ -81,9 +116,9 @@ def _set_norm(golden, layer, name):
     layer.beta.assign(golden[f"{name}/beta"])
 
 
-def _set_dense(golden, layer, name, random):
+def _set_dense(golden, layer, name):
     layer.bias.assign(golden[f"{name}/bias"])
-    if random:
+    if f"{name}/left_frequencies" in golden:
         layer.set_frequencies(
             golden[f"{name}/left_frequencies"], golden[f"{name}/right_frequencies"]
         )

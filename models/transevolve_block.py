@@ -1,0 +1,208 @@
+"""What the blocks of TransEvolve's encoder and decoder share."""
+
+import keras
+from keras.layers import Dense, Dropout, LayerNormalization
+
+from models.factored_attention import FactoredAttention
+from models.feed_forward import FeedForward
+from models.literal_attention import LiteralAttention
+from models.rotation_dense import RotationDense
+
+ATTENTIONS = {"factored": FactoredAttention, "literal": LiteralAttention}
+FEED_FORWARDS = ("dense", "rotation")
+
+
+class TransEvolveBlock(keras.layers.Layer):
+    """An L-depth block: its attentions' operators once, then L steps.
+
+    A subclass has the attentions, and runs `_transform`, the feed-forward of equation
+    3 (dense) or 11 (rotation), at the end of each step. Every sublayer is
+    pre-normalised and residual; `output_norm` closes the block.
+
+    Args:
+      num_depths: L.
+      num_heads: H.
+      ffn_dim: inner size of the feed-forward.
+      feed_forward: "dense" (fullFF) or "rotation" (randomFF).
+      form: "factored" or "literal", a key of `ATTENTIONS`.
+      fidelity: "paper" or "official".
+      dropout: rate on queries, keys and each sublayer's output.
+      seed: non-negative integer; fixes dropout and the rotations.
+    """
+
+    def __init__(
+        self,
+        num_depths,
+        num_heads,
+        ffn_dim,
+        feed_forward="dense",
+        form="factored",
+        fidelity="paper",
+        dropout=0.0,
+        seed=0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if feed_forward not in FEED_FORWARDS:
+            raise ValueError(
+                f"feed_forward must be one of {FEED_FORWARDS}, got {feed_forward!r}"
+            )
+        if form not in ATTENTIONS:
+            raise ValueError(f"form must be one of {tuple(ATTENTIONS)}, got {form!r}")
+        self.num_depths = num_depths
+        self.num_heads = num_heads
+        self.ffn_dim = ffn_dim
+        self.feed_forward = feed_forward
+        self.form = form
+        self.fidelity = fidelity
+        self.dropout = dropout
+        self.seed = seed
+        self._seeds = 0
+        self.output_norm = LayerNormalization(
+            dtype=self.dtype_policy, name="output_norm"
+        )
+        self.feed_forward_norms = self._per_depth(LayerNormalization, "ffn_norm")
+        self.feed_forward_dropouts = self._dropouts()
+
+    def _attention(self, name, causal=False):
+        return ATTENTIONS[self.form](
+            self.num_heads,
+            self.num_depths,
+            self.dropout,
+            causal=causal,
+            fidelity=self.fidelity,
+            seed=self._new_seeds(2),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _per_depth(self, make, name, *arguments, **options):
+        return [
+            make(*arguments, name=f"{name}_{depth}", dtype=self.dtype_policy, **options)
+            for depth in range(self.num_depths)
+        ]
+
+    def _dropouts(self):
+        return [
+            Dropout(self.dropout, seed=self._new_seeds(1), dtype=self.dtype_policy)
+            for _ in range(self.num_depths)
+        ]
+
+    def _new_seeds(self, count):
+        self._seeds += count
+        return self.seed + self._seeds - count
+
+    def _output_projections(self, name, width):
+        return self._per_depth(Dense, name, width, use_bias=False)
+
+    def build(self, input_shape):
+        width = input_shape[-1]
+        self.feed_forwards = [
+            FeedForward(
+                self._dense(self.ffn_dim, depth, 0),
+                self._dense(width, depth, 1),
+                dtype=self.dtype_policy,
+                name=f"feed_forward_{depth}",
+            )
+            for depth in range(self.num_depths)
+        ]
+        for layers in (
+            self.feed_forward_norms,
+            self.feed_forwards,
+            self.feed_forward_dropouts,
+            [self.output_norm],
+        ):
+            for layer in layers:
+                layer.build(input_shape)
+
+    def _dense(self, units, depth, which):
+        name = ("expand", "contract")[which]
+        if self.feed_forward == "dense":
+            return Dense(units, dtype=self.dtype_policy, name=name)
+        return RotationDense(
+            units,
+            depth,
+            self.num_depths,
+            fidelity=self.fidelity,
+            seed=(self.seed, which),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _transform(self, x, depth, training=None):
+        """Adds the feed-forward's output to (batch, length, width)."""
+        transformed = self.feed_forwards[depth](self.feed_forward_norms[depth](x))
+        return x + self.feed_forward_dropouts[depth](transformed, training=training)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_depths": self.num_depths,
+            "num_heads": self.num_heads,
+            "ffn_dim": self.ffn_dim,
+            "feed_forward": self.feed_forward,
+            "form": self.form,
+            "fidelity": self.fidelity,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+class TransEvolveStack(keras.layers.Layer):
+    """`num_blocks` blocks in a row (section 6); a subclass names their class.
+
+    Args:
+      num_blocks: 1 or 2 in the paper, with depths 6 and 3.
+      num_depths: L, the depth of each block.
+      num_heads, ffn_dim, feed_forward, form, fidelity, dropout: as in
+        `TransEvolveBlock`.
+      seed: non-negative integer; each block derives its own.
+    """
+
+    block_class = None
+
+    def __init__(
+        self,
+        num_blocks,
+        num_depths,
+        num_heads,
+        ffn_dim,
+        feed_forward="dense",
+        form="factored",
+        fidelity="paper",
+        dropout=0.0,
+        seed=0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_blocks = num_blocks
+        self.seed = seed
+        self.blocks = [
+            self.block_class(
+                num_depths,
+                num_heads,
+                ffn_dim,
+                feed_forward=feed_forward,
+                form=form,
+                fidelity=fidelity,
+                dropout=dropout,
+                seed=1000 * seed + 100 * index,
+                dtype=self.dtype_policy,
+                name=f"block_{index}",
+            )
+            for index in range(num_blocks)
+        ]
+
+    def build(self, input_shape):
+        for block in self.blocks:
+            block.build(input_shape)
+
+    def get_config(self):
+        block = self.blocks[0].get_config()
+        del block["name"], block["trainable"], block["dtype"]
+        return {
+            **super().get_config(),
+            **block,
+            "num_blocks": self.num_blocks,
+            "seed": self.seed,
+        }

@@ -1,0 +1,206 @@
+"""TransEvolve decoder: causal self-attention and cross-attention, both evolving."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+from keras.layers import LayerNormalization
+
+from models.decoding_cache import write
+from models.gain_and_bias import GainAndBias
+from models.time_evolving_attention import merge_heads, split_heads
+from models.transevolve_block import TransEvolveBlock, TransEvolveStack
+
+
+class SourceMemory(NamedTuple):
+    """What a decoder block's cross-attention keeps of the encoder's output.
+
+    Attributes:
+      keys: K, (batch, heads, source, D/H).
+      biases: b^l, (batch, heads, depths, source), masked at padding.
+      values: the normalised encoder output, (batch, heads, source, d/H); all depths'.
+    """
+
+    keys: Any
+    biases: Any
+    values: Any
+
+
+class BlockCache(NamedTuple):
+    """What a decoder block's self-attention keeps of earlier tokens.
+
+    (2 d + L (d + H)) numbers a token. Slots: see `models.decoding_cache`.
+
+    Attributes:
+      keys: K, (batch, heads, slots, D/H).
+      biases: b^l, (batch, heads, depths, slots).
+      values: list, one per depth: normalised X^l, (batch, heads, slots, d/H).
+    """
+
+    keys: Any
+    biases: Any
+    values: list
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class TransEvolveDecoderBlock(TransEvolveBlock):
+    """One L-depth decoder block: equations 12 and 13, then the feed-forward.
+
+    Both attentions are computed from the block's input, each with its own T^l. The
+    values of cross-attention are the encoder's output, normalised; since attention
+    weights sum to one, it is normalised once for all depths, and each depth's gain
+    and bias act on what has been attended.
+
+    See `TransEvolveBlock` for the arguments.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.self_attention = self._attention("self_attention", causal=True)
+        self.self_norms = self._per_depth(LayerNormalization, "self_attention_norm")
+        self.self_dropouts = self._dropouts()
+        self.cross_attention = self._attention("cross_attention")
+        self.source_norm = LayerNormalization(
+            center=False, scale=False, dtype=self.dtype_policy, name="source_norm"
+        )
+        self.cross_norms = self._per_depth(GainAndBias, "cross_attention_norm")
+        self.cross_dropouts = self._dropouts()
+
+    def build(self, x_shape, encoded_shape=None):
+        super().build(x_shape)
+        width = x_shape[-1]
+        self.self_projections = self._output_projections("self_projection", width)
+        self.cross_projections = self._output_projections("cross_projection", width)
+        for layers in (
+            [self.self_attention, self.cross_attention, self.source_norm],
+            self.self_norms,
+            self.self_projections,
+            self.self_dropouts,
+            self.cross_norms,
+            self.cross_projections,
+            self.cross_dropouts,
+        ):
+            for layer in layers:
+                layer.build(x_shape)
+
+    def call(self, x, encoded, target_mask=None, source_mask=None, training=None):
+        """Runs the block.
+
+        Args:
+          x: (batch, target, width).
+          encoded: (batch, source, width), output of the encoder.
+          target_mask: (batch, target), true at real tokens; None if all are real.
+          source_mask: (batch, source), likewise.
+
+        Returns:
+          (batch, target, width). Padded positions hold finite, meaningless values.
+        """
+        of_self = self.self_attention(x, x, target_mask, training=training)
+        of_source = self.cross_attention(x, encoded, source_mask, training=training)
+        source = self.source_norm(encoded)
+        for depth in range(self.num_depths):
+            values = self.self_norms[depth](x)
+            attended = self.self_attention.attend(of_self, depth, values)
+            x = self._add_self(x, depth, attended, training)
+            attended = self.cross_attention.attend(of_source, depth, source)
+            x = self._add_cross(x, depth, attended, training)
+            x = self._transform(x, depth, training)
+        return self.output_norm(x)
+
+    def _add_self(self, x, depth, attended, training=None):
+        projected = self.self_projections[depth](attended)
+        return x + self.self_dropouts[depth](projected, training=training)
+
+    def _add_cross(self, x, depth, attended, training=None):
+        projected = self.cross_projections[depth](self.cross_norms[depth](attended))
+        return x + self.cross_dropouts[depth](projected, training=training)
+
+    def memory(self, encoded, source_mask):
+        """`SourceMemory` of an encoder output, for `step`."""
+        return SourceMemory(
+            *self.cross_attention.keys_and_biases(encoded, source_mask),
+            split_heads(self.source_norm(encoded), self.num_heads),
+        )
+
+    def empty_cache(self, batch_size, slots):
+        """`BlockCache` without a token; shapes are static."""
+        depths, width = self.num_depths, self.self_attention.hidden_dim
+        size = width // self.num_heads
+
+        def zeros(*shape):
+            return ops.zeros((batch_size, self.num_heads, *shape), self.compute_dtype)
+
+        return BlockCache(
+            zeros(slots, 2 * size),
+            zeros(depths, slots),
+            [zeros(slots, size) for _ in range(depths)],
+        )
+
+    def step(self, x, memory, cache, position, visible):
+        """Runs the block for the tokens of one position.
+
+        Args:
+          x: (batch, beams, width).
+          memory: `SourceMemory`.
+          cache: `BlockCache` of earlier positions.
+          position: scalar, int32.
+          visible: bool (batch, beams, slots).
+
+        Returns:
+          (batch, beams, width), and the cache with this position.
+        """
+        keys, biases = self.self_attention.keys_and_biases(x)
+        keys = write(cache.keys, keys, position, axis=2)
+        biases = write(cache.biases, biases, position, axis=3)
+        weights = self.self_attention.probabilities(x, keys, biases, visible)
+        from_source = self._attend_to_source(x, memory)
+        all_values = []
+        for depth in range(self.num_depths):
+            values = split_heads(self.self_norms[depth](x), self.num_heads)
+            values = write(cache.values[depth], values, position, axis=2)
+            all_values.append(values)
+            attended = merge_heads(ops.matmul(weights[:, :, depth], values))
+            x = self._add_self(x, depth, attended)
+            x = self._add_cross(x, depth, from_source[depth])
+            x = self._transform(x, depth)
+        return self.output_norm(x), BlockCache(keys, biases, all_values)
+
+    def _attend_to_source(self, x, memory):
+        """What cross-attention gives at each depth: (batch, beams, width) each."""
+        weights = self.cross_attention.probabilities(x, memory.keys, memory.biases)
+        batch, heads, depths, beams, source = ops.shape(weights)
+        weights = ops.reshape(weights, (batch, heads, depths * beams, source))
+        attended = merge_heads(ops.matmul(weights, memory.values))
+        return ops.split(attended, depths, axis=1)
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class TransEvolveDecoder(TransEvolveStack):
+    """Decoder blocks in a row. See `TransEvolveStack` for the arguments."""
+
+    block_class = TransEvolveDecoderBlock
+
+    def build(self, x_shape, encoded_shape=None):
+        super().build(x_shape)
+
+    def call(self, x, encoded, target_mask=None, source_mask=None, training=None):
+        """Decodes (batch, target, width); see `TransEvolveDecoderBlock.call`."""
+        for block in self.blocks:
+            x = block(x, encoded, target_mask, source_mask, training=training)
+        return x
+
+    def memory(self, encoded, source_mask):
+        """What `step` needs of the source, block by block."""
+        return [block.memory(encoded, source_mask) for block in self.blocks]
+
+    def empty_cache(self, batch_size, slots):
+        """What `step` keeps of earlier tokens, block by block: none yet."""
+        return [block.empty_cache(batch_size, slots) for block in self.blocks]
+
+    def step(self, x, memory, cache, position, visible):
+        """Decodes one position; see `TransEvolveDecoderBlock.step`."""
+        new_cache = []
+        for block, of_source, of_target in zip(self.blocks, memory, cache, strict=True):
+            x, of_target = block.step(x, of_source, of_target, position, visible)
+            new_cache.append(of_target)
+        return x, new_cache
