@@ -31,7 +31,7 @@ class RowErrors:
         self.on_error = on_error
         self.skipped = 0
 
-    def keep_good(self, rows: Iterator[Example | DataError]) -> Iterator[Example]:
+    def keep_good(self, rows: Iterator) -> Iterator:
         """Yields the good rows of a reader that yields a `DataError` for a bad one."""
         for row in rows:
             if not isinstance(row, DataError):

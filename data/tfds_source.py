@@ -10,7 +10,7 @@ def rows(name: str, split: str, directory: str | None) -> Iterator[dict]:
 
     Args:
       name: of the TFDS builder, e.g. "imdb_reviews".
-      split: "train" or "test".
+      split: as TFDS names it, e.g. "train".
       directory: TFDS's own data_dir; None for ~/tensorflow_datasets.
 
     Raises:
@@ -38,3 +38,11 @@ def identify(name: str, directory: str | None):
 
     builder = tfds.builder(name, data_dir=directory or None)
     return builder.info.full_name, str(builder.data_dir)
+
+
+def count(name: str, split: str, directory: str | None) -> int | None:
+    """How many rows a split has, where its description says so."""
+    import tensorflow_datasets as tfds
+
+    info = tfds.builder(name, data_dir=directory or None).info
+    return info.splits[split].num_examples if split in info.splits else None

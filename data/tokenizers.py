@@ -6,6 +6,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from data.errors import DataError
+from data.subwords import SubwordTokenizer
 
 
 class ByteTokenizer:
@@ -73,6 +74,8 @@ def save(tokenizer, directory: Path) -> None:
     if isinstance(tokenizer, WordPieceTokenizer):
         text = "".join(piece + "\n" for piece in tokenizer.vocabulary)
         (directory / "vocab.txt").write_text(text, encoding="utf-8")
+    elif isinstance(tokenizer, SubwordTokenizer):
+        (directory / "subwords.model").write_bytes(tokenizer.model)
     elif isinstance(tokenizer, SymbolTokenizer):
         description["symbols"] = tokenizer.symbols
     (directory / "tokenizer.json").write_text(json.dumps(description) + "\n")
@@ -91,6 +94,8 @@ def load(directory: Path):
     if description["kind"] == "WordPieceTokenizer":
         text = (directory / "vocab.txt").read_text(encoding="utf-8")
         return WordPieceTokenizer(text.split("\n")[:-1])
+    if description["kind"] == "SubwordTokenizer":
+        return SubwordTokenizer((directory / "subwords.model").read_bytes())
     if description["kind"] == "SymbolTokenizer":
         return SymbolTokenizer(tuple(description["symbols"]))
     return ByteTokenizer()

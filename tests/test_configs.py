@@ -30,6 +30,67 @@ ALL_TASKS = {
     "train.adam_beta_2": 0.999,
     "train.adam_epsilon": 1e-7,
 }
+TRANSLATION = {
+    "wmt14_en_de": {"data.target_language": "de", "decode.extra_length": 50},
+    "wmt14_en_fr": {"data.target_language": "fr", "decode.extra_length": 35},
+}
+ALL_TRANSLATION = {
+    "model.hidden_dim": 512,
+    "model.num_heads": 8,
+    "model.ffn_dim": 2048,
+    "model.dropout": 0.1,
+    "data.source": "tfds",
+    "data.source_language": "en",
+    "data.validation_name": "newstest2013",
+    "data.test_name": "newstest2014",
+    "data.vocab_size": 32_000,
+    "data.max_length": 256,
+    "train.batch_size": 512,
+    "train.batch_unit": "sentences",
+    "train.steps": 300_000,
+    "train.learning_rate_max": 1.5,
+    "train.warmup_steps": 16_000,
+    "train.adam_beta_1": 0.9,
+    "train.adam_beta_2": 0.98,
+    "train.adam_epsilon": 1e-9,
+    "train.label_smoothing": 0.1,
+    "train.checkpoint_every": 2000,
+    "train.keep_checkpoints": 10,
+    "decode.beam_size": 4,
+    "decode.length_penalty": 0.6,
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("task", TRANSLATION)
+def test_translation_defaults_are_the_papers(task, variant):
+    config = importlib.import_module(f"configs.{task}").get_config(variant)
+    configuration.check(config)
+    fields = configuration.flatten(config)
+    for name, value in {**ALL_TRANSLATION, **TRANSLATION[task]}.items():
+        assert fields[name] == value, name
+    assert fields["task"] == task
+    assert fields["data.tfds_name"].endswith(f"{fields['data.target_language']}-en")
+    assert "train.epochs" not in fields
+
+
+def test_small_translation():
+    config = importlib.import_module("configs.multi30k").get_config()
+    configuration.check(config)
+    fields = configuration.flatten(config)
+    assert fields["model.hidden_dim"] == 256
+    assert fields["data.source"] == "files"
+    wmt = importlib.import_module("configs.wmt14_en_de").get_config()
+    assert fields.keys() == configuration.flatten(wmt).keys()
+
+
+@pytest.mark.parametrize("task", ["ag_news", "wmt14_en_de"])
+def test_unknown_variant(task):
+    module = importlib.import_module(f"configs.{task}")
+    with pytest.raises(
+        ValueError, match=f"configs/{task}.py:other: expected a variant"
+    ):
+        module.get_config("other")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

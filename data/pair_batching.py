@@ -1,0 +1,273 @@
+"""Batches of pairs: one static shape per length bucket, in an order that seeds fix."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import tensorflow as tf
+from tqdm import tqdm
+
+from data.errors import DataError
+from data.packed_pairs import PackedPairs
+from data.pair_stream import own_threads
+
+BATCH_UNITS = ("sentences", "tokens")
+
+logger = logging.getLogger("transevolve")
+
+
+class Buckets:
+    """Length buckets, and how many rows a batch of each has.
+
+    Args:
+      lengths: increasing; a pair belongs to the first that holds its longer side.
+      batch_size: rows of every batch; or, with the unit "tokens", of all buckets alike
+        the most tokens of a side: length n has batch_size // n rows, at least one,
+        and a multiple of 8 where there are more than 8.
+      batch_unit: "sentences" or "tokens".
+
+    Attributes:
+      lengths, rows: int64 [buckets].
+    """
+
+    def __init__(self, lengths, batch_size: int, batch_unit: str = "sentences"):
+        self.lengths = np.asarray(lengths, np.int64)
+        self.rows = np.full_like(self.lengths, batch_size)
+        if batch_unit == "tokens":
+            rows = np.maximum(batch_size // self.lengths, 1)
+            self.rows = np.where(rows > 8, rows // 8 * 8, rows)
+
+    def count(self, pairs: PackedPairs) -> np.ndarray:
+        """int64 [buckets], how many of the pairs belong to each."""
+        return np.bincount(self._of(pairs), minlength=len(self.lengths))
+
+    def num_batches(self, counts: np.ndarray) -> int:
+        """Batches of so many pairs of each bucket, the last of each filled up."""
+        return int(np.sum(-(-counts // self.rows)))
+
+    def plan(self, pairs: PackedPairs, order: np.ndarray, flush: bool):
+        """Deals pairs to batches.
+
+        Args:
+          pairs: all of the pairs.
+          order: their indices, in the order in which to deal them.
+          flush: also make batches that are not full.
+
+        Returns:
+          (bucket, indices) of every batch, bucket by bucket, and the indices that are
+          left, fewer than a batch of each bucket.
+        """
+        buckets = self._of(pairs)[order]
+        batches, left = [], [np.zeros(0, np.int64)]
+        for bucket, rows in enumerate(self.rows):
+            members = order[buckets == bucket]
+            end = len(members) if flush else len(members) // rows * rows
+            starts = range(0, end, rows)
+            batches += [(bucket, members[start : start + rows]) for start in starts]
+            left.append(members[end:])
+        return batches, np.concatenate(left)
+
+    def batch(self, pairs: PackedPairs, bucket: int, indices: np.ndarray) -> dict:
+        """The batch that `plan` planned, filled up with empty rows."""
+        return pairs.batch(indices, self.rows[bucket], self.lengths[bucket])
+
+    def dataset(self, batches) -> tf.data.Dataset:
+        """A dataset of what the function `batches` yields."""
+        shape = [
+            int(sizes[0]) if len(set(sizes)) == 1 else None
+            for sizes in (self.rows, self.lengths)
+        ]
+        spec = tf.TensorSpec(shape, tf.int32)
+        dataset = tf.data.Dataset.from_generator(
+            batches, output_signature={"inputs": spec, "targets": spec}
+        )
+        return dataset.prefetch(tf.data.AUTOTUNE).with_options(own_threads())
+
+    def _of(self, pairs):
+        return np.searchsorted(self.lengths, pairs.longer_sides)
+
+
+class EvaluationBatcher:
+    """Batches of pairs that are held in memory.
+
+    Args:
+      pairs: none longer than the last bucket.
+      buckets: how to batch them.
+    """
+
+    def __init__(self, pairs: PackedPairs, buckets: Buckets):
+        self.pairs = pairs
+        self.buckets = buckets
+        self.num_examples = len(pairs)
+        self.num_batches = buckets.num_batches(buckets.count(pairs))
+
+    def evaluate(self) -> tf.data.Dataset:
+        """Every pair once, bucket by bucket."""
+
+        def batches():
+            order = np.arange(len(self.pairs))
+            for bucket, indices in self.buckets.plan(self.pairs, order, flush=True)[0]:
+                yield self.buckets.batch(self.pairs, bucket, indices)
+
+        return self.buckets.dataset(batches)
+
+
+class StreamingBatcher:
+    """Batches of pairs that are read anew in each epoch, shuffled within windows.
+
+    A pair that no bucket holds is left out. The last batch of each bucket in an epoch
+    is filled up with empty rows, so no other pair is.
+
+    Args:
+      name: of the split, for messages.
+      make_stream: function without arguments that returns a new `PairStream`.
+      buckets: how to batch.
+      shuffle_window: pairs that are shuffled together. Two windows are held in memory:
+        one is dealt while the next fills.
+
+    Attributes:
+      num_batches: of an epoch; None until one has been read to its end. A run that goes
+        on may set it, to start in its epoch without reading all those before.
+      num_examples: pairs of an epoch, those left out not counted; None likewise.
+      counts: how many pairs were read, left out as too long, and skipped as bad rows;
+        None likewise.
+    """
+
+    def __init__(self, name: str, make_stream, buckets: Buckets, shuffle_window: int):
+        self.name = name
+        self.buckets = buckets
+        self.shuffle_window = shuffle_window
+        self.num_batches = None
+        self.num_examples = None
+        self.counts = None
+        self._make_stream = make_stream
+        self._failure = None
+
+    def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
+        """Endless batches; epoch e is shuffled by (seed, e).
+
+        Args:
+          seed: non-negative integer.
+          first_batch: where to start, counted over all epochs: a run that goes on
+            sees what it would have seen.
+
+        Bad input ends it with an error of TensorFlow: iterate `with own_errors()`.
+        """
+
+        def batches():
+            try:
+                yield from self._batches(seed, first_batch)
+            except Exception as error:
+                self._failure = error
+                raise
+
+        return self.buckets.dataset(batches)
+
+    @contextmanager
+    def own_errors(self):
+        """Raises the `DataError` that ended a dataset instead of TensorFlow's error."""
+        try:
+            yield
+        except tf.errors.OpError:
+            if self._failure is None:
+                raise
+            raise self._failure from None
+
+    def _batches(self, seed, first_batch):
+        epoch, skip = 0, first_batch
+        if self.num_batches is not None:
+            epoch, skip = divmod(first_batch, self.num_batches)
+        random = np.random.default_rng([seed, epoch])
+        progress = tqdm(
+            desc=f"reading {self.name} up to the first batch",
+            unit=" pairs",
+            unit_scale=True,
+            mininterval=0.5 if sys.stderr.isatty() else 10,
+            delay=2,
+            leave=False,
+        )
+        window = _Window(self._chunks(progress))
+        left = []
+        while True:
+            window.fill(self.shuffle_window)
+            pairs, is_last = window.take(left)
+            order = random.permutation(len(pairs))
+            batches, rest = self.buckets.plan(pairs, order, flush=is_last)
+            for number, index in enumerate(random.permutation(len(batches)), start=1):
+                if skip:
+                    skip -= 1
+                    continue
+                # Bit by bit, so that no step waits for a whole window.
+                window.fill(self.shuffle_window * number // len(batches))
+                progress.close()
+                yield self.buckets.batch(pairs, *batches[index])
+            left = [pairs.take(rest)]
+            del pairs  # before the next window is joined
+            if is_last:
+                epoch += 1
+                random = np.random.default_rng([seed, epoch])
+
+    def _chunks(self, progress):
+        """Yields the pairs that a bucket holds, a chunk at a time; None ends an epoch.
+
+        Without end, unless by a `DataError`.
+        """
+        stream = self._make_stream()
+        longest = self.buckets.lengths[-1]
+        while True:
+            num_read, sizes = 0, np.zeros(len(self.buckets.lengths), np.int64)
+            for chunk in stream.chunks():
+                num_read += len(chunk)
+                progress.update(len(chunk))
+                fits = chunk.longer_sides <= longest
+                if not fits.all():
+                    chunk = chunk.take(np.flatnonzero(fits))
+                sizes += self.buckets.count(chunk)
+                yield chunk
+            self._end_epoch(num_read, sizes, stream.skipped)
+            yield None
+
+    def _end_epoch(self, num_read, sizes, skipped):
+        num_examples, num_batches = int(sizes.sum()), self.buckets.num_batches(sizes)
+        summary = (
+            f"{num_read:,} pairs, {num_read - num_examples:,} left out as longer than "
+            f"{self.buckets.lengths[-1]} subwords, {skipped:,} bad rows skipped"
+        )
+        if not num_examples:
+            raise DataError(f"{self.name}: expected pairs to train on, found {summary}")
+        if self.num_batches not in (None, num_batches):
+            raise DataError(
+                f"{self.name}: expected {self.num_batches:,} batches in an epoch, as "
+                f"before, found {num_batches:,}: the data is not the same"
+            )
+        if self.counts is None:
+            logger.info("%s: %s", self.name, summary)
+        self.num_batches, self.num_examples = num_batches, num_examples
+        too_long = num_read - num_examples
+        self.counts = {"read": num_read, "too_long": too_long, "skipped": skipped}
+
+
+class _Window:
+    """The next pairs to shuffle together, all of one epoch."""
+
+    def __init__(self, chunks: Iterator[PackedPairs | None]):
+        self._chunks = chunks
+        self._parts, self._num_pairs, self._is_last = [], 0, False
+
+    def fill(self, num_pairs: int):
+        """Reads until so many pairs are there, or the epoch ends."""
+        while self._num_pairs < num_pairs and not self._is_last:
+            chunk = next(self._chunks)
+            if chunk is None:
+                self._is_last = True
+            else:
+                self._parts.append(chunk)
+                self._num_pairs += len(chunk)
+
+    def take(self, left: list[PackedPairs]) -> tuple[PackedPairs, bool]:
+        """What was left before and what was read, and whether the epoch ends here."""
+        taken = PackedPairs.join(left + self._parts), self._is_last
+        self._parts, self._num_pairs, self._is_last = [], 0, False
+        return taken

@@ -1,0 +1,115 @@
+"""Parallel text: a sentence and its translation a row, from TFDS or from two files."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from data import files, tfds_source
+from data.errors import DataError, bad_row
+
+SPLITS = ("train", "validation", "test")
+SOURCES = ("tfds", "files")
+
+
+class Pair(NamedTuple):
+    """A sentence and its translation, UTF-8."""
+
+    source: bytes
+    target: bytes
+
+
+def read(config, split: str) -> Iterator[Pair | DataError]:
+    """Yields the pairs of "train", "validation" or "test", in order, as they are read.
+
+    Raises:
+      DataError: if the data cannot be had, a file is damaged, or one of the two files
+        ends before the other.
+    """
+    if config.source == "tfds":
+        yield from _read_tfds(config, split)
+    else:
+        yield from _read_files(*_paths(config, split))
+
+
+def identify(config, split: str):
+    """A value that changes when the source does."""
+    if config.source == "tfds":
+        return tfds_source.identify(_tfds_name(config), config.dir)
+    return [files.identify(path) for path in _paths(config, split)]
+
+
+def count(config, split: str) -> int | None:
+    """How many pairs there are; None where only reading them all would tell."""
+    if config.source == "tfds":
+        return tfds_source.count(_tfds_name(config), split, config.dir)
+    return None
+
+
+def _paths(config, split) -> list[Path]:
+    name = config[f"{split}_name"]
+    languages = (config.source_language, config.target_language)
+    layout = " and ".join(f"{name}.{language}[.gz]" for language in languages)
+    root = files.data_path(config.dir, "parallel text", f"the folder of {layout}")
+    return [_path(root, f"{name}.{language}") for language in languages]
+
+
+def _path(root, name):
+    # Where a file was unpacked beside its archive, the plain one is faster to read.
+    for path in (root / name, root / f"{name}.gz"):
+        if path.is_file():
+            return files.require_file(path, "a sentence a line")
+    raise DataError(f"{root}: expected the file {name} or {name}.gz, found neither")
+
+
+def _read_files(*paths):
+    sides = [files.raw_lines(path) for path in paths]
+    for source, target in zip_longest(*sides):
+        if source is None or target is None:
+            raise _uneven(paths, sides, source, target)
+        number, source_text = source
+        yield _check(paths, number, Pair(source_text, target[1]))
+
+
+def _uneven(paths, sides, source, target):
+    number, _ = source or target
+    longer = number + sum(1 for side in sides for _ in side)
+    found = (longer, number - 1) if source else (number - 1, longer)
+    return DataError(
+        f"{paths[0]} and {paths[1]}: expected as many lines in one as in the other, "
+        f"found {found[0]:,} and {found[1]:,}"
+    )
+
+
+def _check(places, number, pair):
+    for place, text in zip(places, pair, strict=True):
+        if not text.strip():
+            return bad_row(place, number, "a sentence", "an empty line")
+        if not text.isascii():
+            decoded = files.decode_line(place, number, text)
+            if isinstance(decoded, DataError):
+                return decoded
+    return pair
+
+
+def _tfds_name(config):
+    if not config.tfds_name:
+        raise DataError(
+            "--config.data.tfds_name: expected the name of a TFDS translation dataset, "
+            "found none (for the authors' files: --config.data.source=files)"
+        )
+    return config.tfds_name
+
+
+def _read_tfds(config, split):
+    name = _tfds_name(config)
+    languages = (config.source_language, config.target_language)
+    places = [f"{name} {split} {language}" for language in languages]
+    rows = tfds_source.rows(name, split, config.dir)
+    for number, row in enumerate(rows, start=1):
+        if not row.keys() >= set(languages):
+            raise DataError(
+                f"--config.data.tfds_name={name}: expected the languages "
+                f"{' and '.join(languages)}, found {' and '.join(row)}"
+            )
+        yield _check(places, number, Pair(*(row[language] for language in languages)))

@@ -1,0 +1,172 @@
+"""Where the subwords come from: a file, or the training text."""
+
+import hashlib
+import io
+import json
+import logging
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from tqdm import tqdm
+
+from data import files, parallel_text
+from data.errors import DataError, RowErrors
+from data.subwords import END, PADDING, START, UNKNOWN
+
+# All runs on a corpus share its subwords, whatever their own seed.
+SEED = 0
+
+logger = logging.getLogger("transevolve")
+
+
+def given(config) -> bytes:
+    """The SentencePiece model of `vocab_file`.
+
+    Raises:
+      DataError: if it is no such model, or has other special ids.
+    """
+    path = Path(config.vocab_file).expanduser()
+    expected = "a SentencePiece model"
+    model = files.require_file(path, expected).read_bytes()
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError:
+        raise DataError(f"{path}: expected {expected}, found another file") from None
+    expected = (PADDING, UNKNOWN, START, END)
+    found = (
+        processor.pad_id(),
+        processor.unk_id(),
+        processor.bos_id(),
+        processor.eos_id(),
+    )
+    if found != expected:
+        raise DataError(
+            f"{path}: expected a SentencePiece model with the ids {expected} of <pad>, "
+            f"<unk>, <s> and </s>, found {found}"
+        )
+    return model
+
+
+def trained(config) -> bytes:
+    """A SentencePiece model learned from both sides of the training text, once.
+
+    Raises:
+      DataError: if the text cannot be had or read, or does not fit `vocab_size`.
+    """
+    identity = [
+        parallel_text.identify(config, "train"),
+        config.source_language,
+        config.target_language,
+        config.on_error,
+        config.vocab_size,
+        config.vocab_sentences,
+        sentencepiece.__version__,
+    ]
+    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
+    path = Path(config.cache_dir).expanduser() / f"subwords-{key}.model"
+    if not path.exists():
+        pairs = tqdm(
+            parallel_text.read(config, "train"),
+            desc="reading for the vocabulary",
+            total=parallel_text.count(config, "train"),
+            unit=" pairs",
+            unit_scale=True,
+            mininterval=0.5 if sys.stderr.isatty() else 10,
+        )
+        pairs = RowErrors(config.on_error).keep_good(pairs)
+        sentences = (sentence for pair in pairs for sentence in pair)
+        chosen = sample(sentences, config.vocab_sentences, SEED)
+        _write(path, learn(chosen, config.vocab_size))
+    return path.read_bytes()
+
+
+def sample(sentences: Iterable[bytes], size: int, seed: int) -> list[bytes]:
+    """At most `size` of the sentences, each as likely as any other, in one pass."""
+    draw = random.Random(seed).random
+    chosen = []
+    for number, sentence in enumerate(sentences):
+        if number < size:
+            chosen.append(sentence)
+        elif (place := int(draw() * (number + 1))) < size:
+            chosen[place] = sentence
+    return chosen
+
+
+def learn(sentences: list[bytes], vocab_size: int) -> bytes:
+    """A SentencePiece model of `vocab_size` byte-pair subwords.
+
+    Raises:
+      DataError: if the sentences yield fewer subwords, or need more.
+    """
+    if not sentences:
+        raise DataError("train: expected sentences to learn subwords from, found none")
+    logger.info("learning %d subwords from %d sentences", vocab_size, len(sentences))
+    start = time.monotonic()
+    # No normalization but this: SentencePiece's sign for a space is one. It would be
+    # anyway, but without any rule each copy that TensorFlow makes logs a line.
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
+        rules.write("2581\t20\n")
+        rules.flush()
+        try:
+            model = _train(sentences, vocab_size, rules.name)
+        except RuntimeError as error:
+            raise _explain(error, vocab_size) from error
+    seconds = time.monotonic() - start
+    logger.info("learned %d subwords in %.0f s", vocab_size, seconds)
+    # The same text gives the same model, wherever the rules were written.
+    fields = ModelProto.FromString(model)
+    fields.normalizer_spec.ClearField("normalization_rule_tsv")
+    return fields.SerializeToString(deterministic=True)
+
+
+def _train(sentences, vocab_size, rules):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=vocab_size,
+        pad_id=PADDING,
+        unk_id=UNKNOWN,
+        bos_id=START,
+        eos_id=END,
+        # So that decoding gives the very text back.
+        normalization_rule_tsv=rules,
+        remove_extra_whitespaces=False,
+        # The rarest characters, one in 10,000 of the text, are written as bytes: web
+        # text holds thousands of them, which would fill the vocabulary.
+        byte_fallback=True,
+        character_coverage=0.9999,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def _explain(error, vocab_size):
+    message = " ".join(str(error).split())
+    if most := re.search(r"value <= (\d+)", message):
+        expected = f"at most {most[1]}, all that the training text yields"
+    elif least := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        expected = f"at least {least[1]}, for the characters of the training text"
+    else:
+        return DataError(
+            f"train: expected text to learn subwords from, found {message}"
+        )
+    return DataError(
+        f"--config.data.vocab_size: expected {expected}, found {vocab_size}"
+    )
+
+
+def _write(path, model):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
+    unfinished.write_bytes(model)
+    os.replace(unfinished, path)

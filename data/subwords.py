@@ -1,0 +1,66 @@
+"""Subwords of a SentencePiece model: text to ids and back, inside the graph."""
+
+import hashlib
+
+import tensorflow as tf
+
+PADDING, UNKNOWN, START, END = range(4)
+
+
+class SubwordTokenizer:
+    """Subwords as ids, without start and end.
+
+    Decoding what was encoded gives the very text, leading, trailing and double spaces
+    included, if the model was learned by `data.subword_vocabulary`. There is one
+    exception: U+2581 (▁), SentencePiece's own sign for a space, comes back as a space.
+    Models from elsewhere may also normalize the text, or hold characters for unknown.
+
+    Args:
+      model: a serialized SentencePiece model whose first ids are <pad>, <unk>, <s> and
+        </s>.
+    """
+
+    def __init__(self, model: bytes):
+        import sentencepiece
+
+        self.model = model
+        self.identity = ["subwords", hashlib.sha256(model).hexdigest()]
+        # In a graph of its own: made eagerly, the op dies when TensorFlow is seeded.
+        signature = [tf.TensorSpec([None], tf.string)]
+        self._in_graph = tf.function(self._tokenize, input_signature=signature)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self.vocabulary_size = processor.vocab_size()
+        self._texts = tf.constant([_text(processor, i) for i in range(len(processor))])
+        # Most models put a space before the text.
+        self._extra_space = processor.encode("a", out_type=str)[0].startswith("▁")
+
+    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Token ids, int32 [batch, (length)], of a string tensor [batch]."""
+        return self._in_graph(texts)
+
+    def _tokenize(self, texts):
+        import tensorflow_text
+
+        tokenizer = tensorflow_text.SentencepieceTokenizer(self.model, tf.int32)
+        return tokenizer.tokenize(texts)
+
+    def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """Texts, a string tensor [batch], of token ids, int32 [batch, (length)].
+
+        The four special ids say nothing. Bytes that are not UTF-8, which only a model's
+        output can hold, become U+FFFD.
+        """
+        # Not by SentencepieceTokenizer.detokenize: it loses leading spaces.
+        texts = tf.strings.reduce_join(tf.gather(self._texts, ids), axis=-1)
+        if self._extra_space:
+            texts = tf.strings.regex_replace(texts, "^ ", "")
+        return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+
+
+def _text(processor, index) -> bytes:
+    if index in (PADDING, UNKNOWN, START, END) or processor.is_control(index):
+        return b""
+    piece = processor.id_to_piece(index)
+    if processor.is_byte(index):
+        return bytes([int(piece[1:-1], 16)])
+    return piece.replace("▁", " ").encode()

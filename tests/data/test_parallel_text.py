@@ -1,0 +1,173 @@
+"""Parallel text: files, archives, TFDS, and what is said of bad input."""
+
+import gzip
+
+import pytest
+
+from configs import multi30k, wmt14_en_de, wmt14_en_fr
+from data import parallel_text
+from data.errors import DataError, RowErrors
+from data.parallel_text import Pair
+
+ENGLISH = b"A dog.\nTwo  men \xe2\x80\xa8 run.\r\nLast"
+GERMAN = b"Ein Hund.\nZwei M\xc3\xa4nner.\n\xc2\xa0Ende \n"
+PAIRS = [
+    Pair(b"A dog.", b"Ein Hund."),
+    Pair("Two  men \u2028 run.".encode(), "Zwei M\u00e4nner.".encode()),
+    Pair(b"Last", "\u00a0Ende ".encode()),
+]
+
+
+def files_in(directory, **changes):
+    data = multi30k.get_config().data
+    data.update(dir=str(directory), **changes)
+    return data
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "train.en").write_bytes(ENGLISH)
+    (tmp_path / "train.de").write_bytes(GERMAN)
+    return tmp_path
+
+
+def read(folder, split="train", **changes):
+    return list(parallel_text.read(files_in(folder, **changes), split))
+
+
+def test_only_line_feeds_end_a_line(folder):
+    assert read(folder) == PAIRS
+
+
+def test_archives_are_read_alike_and_plain_files_first(folder):
+    (folder / "val.en.gz").write_bytes(gzip.compress(ENGLISH))
+    (folder / "val.de").write_bytes(GERMAN)
+    assert read(folder, "validation") == PAIRS
+    (folder / "val.de.gz").write_bytes(gzip.compress(b"other\n"))
+    assert read(folder, "validation") == PAIRS
+
+
+def test_other_languages(folder):
+    (folder / "train.fr").write_bytes(b"a\nb\nc")
+    found = read(folder, source_language="fr", target_language="en")
+    assert [pair.source for pair in found] == [b"a", b"b", b"c"]
+    assert found[0].target == PAIRS[0].source
+
+
+@pytest.mark.parametrize(
+    "english, german, place, message",
+    [
+        (b"a\n\nb", b"x\ny\nz", "train.en:2", "a sentence, found an empty line"),
+        (b"a\nb\nc", b"x\n \t\nz", "train.de:2", "a sentence, found an empty line"),
+        (
+            b"a\nb\nc",
+            b"x\n12\xff\nz",
+            "train.de:2",
+            "UTF-8 text, found the invalid byte 0xff at column 3",
+        ),
+    ],
+)
+def test_bad_rows_name_file_and_line(folder, english, german, place, message):
+    (folder / "train.en").write_bytes(english)
+    (folder / "train.de").write_bytes(german)
+    first, error, last = read(folder)
+    assert str(error) == f"{folder / place}: expected {message}"
+    errors = RowErrors("skip")
+    assert list(errors.keep_good(iter([first, error, last]))) == [first, last]
+    assert errors.skipped == 1
+
+
+@pytest.mark.parametrize(
+    "english, german, counts", [(3, 5, "3 and 5"), (1004, 3, "1,004 and 3")]
+)
+def test_files_of_unlike_length(folder, english, german, counts):
+    (folder / "train.en").write_bytes(b"a\n" * english)
+    (folder / "train.de").write_bytes(b"a\n" * german)
+    rows = parallel_text.read(files_in(folder), "train")
+    for _ in range(3):
+        next(rows)
+    with pytest.raises(DataError) as error:
+        next(rows)
+    assert str(error.value) == (
+        f"{folder}/train.en and {folder}/train.de: expected as many lines in one as in "
+        f"the other, found {counts}"
+    )
+
+
+def test_missing_and_empty_files(folder):
+    with pytest.raises(DataError, match="expected the file val.en or val.en.gz, found"):
+        read(folder, "validation")
+    (folder / "train.de").write_bytes(b"")
+    with pytest.raises(DataError, match=r"train.de:1: expected a sentence a line"):
+        read(folder)
+    with pytest.raises(DataError, match=r"dir: expected .* train.en\[.gz\] and train"):
+        read("")
+    with pytest.raises(DataError, match="nowhere: expected the folder of train.en"):
+        read("nowhere")
+
+
+@pytest.mark.parametrize("damage", ["cut short", "changed", "no archive"])
+def test_damaged_archives(folder, damage):
+    text = b"".join(b"line %d\n" % number for number in range(20_000))
+    archive = bytearray(gzip.compress(text))
+    if damage == "cut short":
+        archive = archive[: len(archive) // 2]
+    elif damage == "changed":
+        archive[len(archive) // 2] ^= 0xFF
+    else:
+        archive = text
+    (folder / "train.de").unlink()
+    (folder / "train.de.gz").write_bytes(archive)
+    (folder / "train.en").write_bytes(text)
+    with pytest.raises(DataError, match=r"train.de.gz:\d+: expected a whole gzip file"):
+        read(folder)
+
+
+def test_identity_changes_with_the_files(folder):
+    data = files_in(folder)
+    before = parallel_text.identify(data, "train")
+    assert parallel_text.identify(data, "train") == before
+    (folder / "train.de").write_bytes(GERMAN + b"x\n")
+    assert parallel_text.identify(data, "train") != before
+    assert parallel_text.count(data, "train") is None
+
+
+@pytest.mark.parametrize("config", [wmt14_en_de, wmt14_en_fr])
+def test_tfds_source(config, tmp_path):
+    import tensorflow_datasets as tfds
+
+    data = config.get_config().data
+    data.dir = str(tmp_path)
+    texts = iter(range(1000))
+
+    def rows(builder, *arguments, **keywords):
+        import tensorflow as tf
+
+        languages = builder.info.features.keys()
+        values = [{key: f"{key} {next(texts)}" for key in languages} for _ in range(4)]
+        columns = {key: [value[key] for value in values] for key in languages}
+        return tf.data.Dataset.from_tensor_slices(columns)
+
+    with tfds.testing.mock_data(num_examples=4, as_dataset_fn=rows):
+        for split in parallel_text.SPLITS:
+            pairs = list(parallel_text.read(data, split))
+            assert len(pairs) == 4
+            for pair in pairs:
+                assert pair.source.startswith(b"en ")
+                assert pair.target.startswith(data.target_language.encode())
+        assert data.tfds_name in parallel_text.identify(data, "train")[0]
+        data.target_language = "it"
+        with pytest.raises(DataError, match="expected the languages en and it, found"):
+            list(parallel_text.read(data, "train"))
+    data.tfds_name = None
+    with pytest.raises(DataError, match="--config.data.tfds_name: expected the name"):
+        list(parallel_text.read(data, "train"))
+
+
+def test_real_samples(shared):
+    for language in ("de", "fr"):
+        changes = {"target_language": language}
+        for split, count in (("train", 29000), ("validation", 1014), ("test", 1000)):
+            rows = read(shared / "multi30k", split, **changes)
+            assert len(rows) == count
+            assert all(isinstance(row, Pair) for row in rows)
