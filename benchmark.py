@@ -1,9 +1,10 @@
-"""Measures models side by side: benchmark.py params|speed|floor|memory|input.
+"""Measures models side by side: benchmark.py COMMAND [flags].
 
 params   parameters of every variant and task, beside the paper's
 speed    seconds of a training step or a forward pass, models by turns
 floor    the matrix products of a training step, each alone, beside the step
 memory   peak memory of the process, each model in one of its own
+decode   seconds of a beam search, with a cache and recomputing every prefix
 input    what a training command's data pipeline delivers and consumes
 """
 
@@ -23,8 +24,11 @@ COMMANDS = {
     "speed": {*_MODELS, *_STEP, "rounds", "xla"},
     "floor": {*_MODELS, "rounds"},
     "memory": {*_MODELS, *_STEP},
+    "decode": {"models", "size", "lengths", "beam", "batch", "recompute", "rounds"},
     "input": {"config", "rounds"},
 }
+# Where its defaults are other than the flags' own.
+DECODE_DEFAULTS = {"size": "base", "lengths": ["16", "64", "128"]}
 VARIANTS = [
     "transformer",
     "transevolve-randomff-1",
@@ -41,7 +45,9 @@ MODELS = flags.DEFINE_list(
     VARIANTS,
     "speed, memory: variants, VARIANT-literal for the literal form, keras-hub.",
 )
-SIZE = flags.DEFINE_enum("size", "small", ["small", "base"], "Width 256 or 512.")
+SIZE = flags.DEFINE_enum(
+    "size", "small", ["small", "base"], "Width 256 or 512. decode: base by default."
+)
 LENGTHS = flags.DEFINE_list(
     "lengths", ["1000", "2000", "3000", "4000"], "Tokens in a sequence."
 )
@@ -58,6 +64,9 @@ ROUNDS = flags.DEFINE_integer(
     "rounds", 5, "Timed rounds, after one to warm up.", lower_bound=5
 )
 XLA = flags.DEFINE_bool("xla", False, "speed: compile by XLA.")
+BEAM = flags.DEFINE_integer("beam", 4, "decode: hypotheses.", lower_bound=1)
+BATCH = flags.DEFINE_integer("batch", 8, "decode: sentences.", lower_bound=1)
+RECOMPUTE = flags.DEFINE_bool("recompute", True, "decode: time that too; slow.")
 MARKDOWN = flags.DEFINE_bool("markdown", False, "A table instead of JSON rows.")
 PLOT = flags.DEFINE_string("plot", None, "speed, memory: write a PNG here.")
 
@@ -66,6 +75,10 @@ def main(argv):
     from benchmarks import rows
 
     command = argv[1]
+    if command == "decode":
+        for name, value in DECODE_DEFAULTS.items():
+            if not flags.FLAGS[name].present:
+                flags.FLAGS[name].value = value
     _check_flags(command)
     measured = []
     try:
@@ -123,6 +136,16 @@ def _measure(command):
         from benchmarks import floor
 
         return floor.measure(**models, rounds=ROUNDS.value)
+    if command == "decode":
+        from benchmarks import decoding
+
+        return decoding.measure(
+            **{name: models[name] for name in ("names", "lengths", "size")},
+            beam_size=BEAM.value,
+            batch_size=BATCH.value,
+            recompute=RECOMPUTE.value,
+            rounds=ROUNDS.value,
+        )
     if command == "memory":
         from benchmarks import memory
 

@@ -1,4 +1,4 @@
-"""Evaluates a run: evaluate.py --workdir=DIR [--split=test]."""
+"""Evaluates a run: evaluate.py --workdir=DIR [--split=test|--interactive]."""
 
 import json
 import sys
@@ -15,16 +15,22 @@ AVERAGE_CHECKPOINTS = flags.DEFINE_integer(
     "Evaluate the mean weights of so many last checkpoints, not the best one.",
     lower_bound=0,
 )
+INTERACTIVE = flags.DEFINE_bool(
+    "interactive", False, "Translate lines of standard input, typed or piped in."
+)
 
 
 def main(argv):
     del argv
-    from training.evaluation import evaluate, per_class_table
+    if INTERACTIVE.value:
+        from training.interactive import translate_lines
 
-    result, confusion, class_names = evaluate(
-        WORKDIR.value, SPLIT.value, AVERAGE_CHECKPOINTS.value
-    )
-    print(per_class_table(confusion, class_names), file=sys.stderr)
+        translate_lines(WORKDIR.value, sys.stdin, AVERAGE_CHECKPOINTS.value)
+        return
+    from training.evaluation import evaluate
+
+    result, report = evaluate(WORKDIR.value, SPLIT.value, AVERAGE_CHECKPOINTS.value)
+    print(report, file=sys.stderr)
     print(json.dumps(result))
 
 

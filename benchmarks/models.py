@@ -18,16 +18,22 @@ NUM_CLASSES = 2
 
 
 def names() -> list[str]:
-    """All models: the variants, their literal forms, and the outside peer."""
+    """All models of our own: the variants, and their literal forms."""
     literal = [name + LITERAL for name in VARIANTS if "form" in VARIANTS[name]]
-    return [*VARIANTS, *literal, PEER]
+    return [*VARIANTS, *literal]
 
 
-def check(chosen: list[str]) -> None:
-    """Raises UserError if a name is unknown or cannot be had here."""
+def check(chosen: list[str], allowed: list[str] | None = None) -> None:
+    """Raises UserError if a name is not allowed or cannot be had here.
+
+    Args:
+      chosen: names.
+      allowed: `names()` and the outside peer, if None.
+    """
+    allowed = allowed or [*names(), PEER]
     for name in chosen:
-        if name not in names():
-            raise UserError(f"--models: expected some of {names()}, found {name!r}")
+        if name not in allowed:
+            raise UserError(f"--models: expected some of {allowed}, found {name!r}")
     if PEER in chosen and importlib.util.find_spec("keras_hub") is None:
         raise UserError(f"--models: {PEER}: expected keras_hub to be installed")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from configs.common import SIZES, VARIANTS
 from data import DATASETS
 from data.tokenizers import ByteTokenizer, SymbolTokenizer
-from models import build_classifier
+from models import build_classifier, build_encoder_decoder
 from reporting.published import TRANSLATION_PARAMETERS
 
 BERT_UNCASED = 30_522
@@ -63,32 +63,4 @@ def _forms(name, size, count_one):
 
 
 def _translation(config):
-    """Parameters of the encoder-decoder, whose output layer is the embedding.
-
-    Its decoder is the encoder with as many attentions again, over the encoder's
-    output, each with its normalisation and output projection.
-    """
-    model = build_classifier(config, TRANSLATION_VOCABULARY, num_classes=1)
-    encoder = model.encoder
-    if config["encoder"] == "transformer":
-        cross_attention = [
-            layer
-            for block in encoder.layers
-            for layer in (
-                block.attention_norm,
-                block.query_key_value,
-                block.output_projection,
-            )
-        ]
-    else:
-        cross_attention = [
-            layer
-            for block in encoder.blocks
-            for layer in (
-                block.attention,
-                *block.attention_norms,
-                *block.output_projections,
-            )
-        ]
-    counts = [layer.count_params() for layer in cross_attention]
-    return model.embedding.count_params() + 2 * encoder.count_params() + sum(counts)
+    return build_encoder_decoder(config, TRANSLATION_VOCABULARY).count_params()

@@ -5,9 +5,8 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.timing import interleave
-from data.classification import ClassificationData, make_tokenizer
-from models import build_classifier
 from training import config as configuration
+from training.tasks import make_task, make_tokenizer
 from training.trainer import one_device_trainer
 
 # In a round: enough batches that those prefetched while training do not count.
@@ -33,21 +32,20 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
     """
     configuration.check(config)
     settings = config.train
-    tokenizer = make_tokenizer(config.data)
+    tokenizer = make_tokenizer(config)
     with tempfile.TemporaryDirectory() as cache:
         with config.unlocked():
             config.data.cache_dir = cache
-        dataset = ClassificationData(config.data, config.seed, tokenizer)
+        task = make_task(config, tokenizer)
         start = time.perf_counter()
-        split = dataset.batcher("train", settings.batch_size).split
+        split = task.training_batches().split
         seconds = time.perf_counter() - start
         rates = {"tokenize": len(split.targets) / seconds}
-        batcher = dataset.batcher("train", settings.batch_size)
+        batcher = task.training_batches()
         batches = iter(batcher.train(seed=0))
         trainer, iterator = one_device_trainer(
-            lambda: build_classifier(
-                config.model, tokenizer.vocabulary_size, len(dataset.class_names)
-            ),
+            task.build_model,
+            task.losses,
             settings,
             batcher.train(seed=0),
         )

@@ -13,6 +13,7 @@ from benchmarks.timing import interleave, speedup
 from configs import char_imdb
 from models.convert import fold_rotations
 from reporting.published import SPEED
+from training.tasks import ClassificationTask
 from training.trainer import one_device_trainer
 
 PEAK = "matrix product"
@@ -156,6 +157,7 @@ def prepare(
     batch = {"inputs": tokens, "targets": np.zeros(batch_size, "int32")}
     trainer, iterator = one_device_trainer(
         lambda: models.build(name, size),
+        ClassificationTask.losses,
         char_imdb.get_config().train,
         tf.data.Dataset.from_tensors(batch).repeat(),
         jit_compile,
@@ -166,8 +168,7 @@ def prepare(
 def _inference_call(name, size, tokens, jit_compile):
     model = models.build(name, size)
     parameters = model.count_params()
-    if models.model_config(name, size).get("feed_forward") == "rotation":
-        model = fold_rotations(model)
+    model = fold_rotations(model)
     forward = tf.function(
         lambda tokens: model(tokens, training=False), jit_compile=jit_compile
     )

@@ -71,10 +71,8 @@ class TokenEmbedding(keras.layers.Layer):
         return vectors * real[:, :, None] * self.hidden_dim**0.5
 
     def logits(self, x):
-        """The output layer tied to the table: (..., d) to (..., vocabulary_size)."""
-        x = ops.cast(x, self.compute_dtype)
-        table = ops.cast(self.embeddings, self.compute_dtype)
-        return ops.matmul(x, ops.transpose(table))
+        """The table as output layer: (batch, n, d) to (batch, n, vocabulary_size)."""
+        return ops.matmul(x, ops.transpose(self.embeddings))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape, self.hidden_dim)

@@ -48,3 +48,33 @@ ACCURACY = {
         "transevolve-fullff-2": 65.6,
     },
 }
+
+# Table 2: BLEU on newstest2013 ("validation") and newstest2014 ("test"), averaged over
+# the last 10 checkpoints.
+BLEU = {
+    "wmt14_en_de": {
+        "validation": {
+            "transformer": 25.8,
+            "transevolve-randomff-1": 22.5,
+            "transevolve-randomff-2": 24.2,
+            "transevolve-fullff-1": 25.3,
+            "transevolve-fullff-2": 26.2,
+        },
+        "test": {
+            "transformer": 27.3,
+            "transevolve-randomff-1": 23.1,
+            "transevolve-randomff-2": 23.8,
+            "transevolve-fullff-1": 25.8,
+            "transevolve-fullff-2": 27.2,
+        },
+    },
+    "wmt14_en_fr": {
+        "test": {
+            "transformer": 38.1,
+            "transevolve-randomff-1": 32.6,
+            "transevolve-randomff-2": 33.4,
+            "transevolve-fullff-1": 38.0,
+            "transevolve-fullff-2": 39.5,
+        },
+    },
+}

@@ -10,13 +10,12 @@ from benchmarks.timing import interleave, speedup
 from configs import listops
 from configs.common import VARIANTS
 from data import tokenizers
-from data.classification import ClassificationData
-from models import build_classifier
 from reporting.published import ACCURACY
 from reporting.tables import markdown_table
 from training import config as configuration
 from training.evaluation import evaluate
 from training.loop import logger, train_and_evaluate
+from training.tasks import make_task
 from training.trainer import one_device_trainer
 
 BASELINE = "transformer"
@@ -60,11 +59,10 @@ def reproduce(workdir) -> tuple[str, bool]:
     for number, (variant, config) in enumerate(configs.items(), start=1):
         logger.info("\n[%d/%d] %s", number, len(configs), variant)
         results[variant] = _train(config, workdir / variant)
-    config = configs[BASELINE]
     tokenizer = tokenizers.load(workdir / BASELINE / "tokenizer")
-    data = ClassificationData(config.data, config.seed, tokenizer)
-    speeds = _speeds(configs, data, workdir / "speeds.json")
-    targets = data.batcher("test", 1).split.targets
+    tasks = {name: make_task(config, tokenizer) for name, config in configs.items()}
+    speeds = _speeds(tasks)
+    targets = tasks[BASELINE].evaluation_batches("test").split.targets
     majority = 100 * np.bincount(targets).max() / len(targets)
     learned = [
         100 * result["accuracy"] >= majority + MARGIN for result in results.values()
@@ -126,32 +124,20 @@ def _train(config, workdir):
     return evaluate(workdir)[0]
 
 
-def _speeds(configs, data, path):
-    config = configs[BASELINE]
-    settings = [LAPTOP_SCALE[name] for name in sorted(LAPTOP_SCALE)]
-    settings = json.loads(json.dumps(settings))
-    if path.exists():
-        kept = json.loads(path.read_text())
-        if kept["settings"] == settings:
-            return kept["speeds"]
+def _speeds(tasks):
     logger.info("\ntiming training steps side by side")
     tf.config.experimental.enable_op_determinism()  # as in training
-    batcher = data.batcher("train", config.train.batch_size)
-    calls = {
-        name: _updates(config, data, batcher.train(seed=0))
-        for name, config in configs.items()
-    }
+    calls = {name: _updates(task) for name, task in tasks.items()}
     seconds = interleave(calls, TIMED_ROUNDS, "timing")
-    speeds = {name: speedup(seconds, name, BASELINE) for name in configs}
-    text = json.dumps({"settings": settings, "speeds": speeds}, indent=2)
-    path.write_text(text + "\n")
-    return speeds
+    return {name: speedup(seconds, name, BASELINE) for name in tasks}
 
 
-def _updates(config, data, dataset):
+def _updates(task):
     """A function that takes a few training steps of a new model."""
-    sizes = (data.tokenizer.vocabulary_size, len(data.class_names))
     trainer, iterator = one_device_trainer(
-        lambda: build_classifier(config.model, *sizes), config.train, dataset
+        task.build_model,
+        task.losses,
+        task.config.train,
+        task.training_batches().train(seed=0),
     )
     return lambda: trainer.train(iterator, UPDATES_PER_ROUND)

@@ -30,11 +30,12 @@ FLAGS = {
 }
 
 
-def script(name, *arguments, **environment):
+def script(name, *arguments, input_text="", **environment):
     return subprocess.run(
         [sys.executable, name, *map(str, arguments)],
         cwd=ROOT,
         env={**os.environ, "KERAS_BACKEND": "tensorflow", **environment},
+        input=input_text,
         capture_output=True,
         text=True,
     )
@@ -75,7 +76,7 @@ def run(tmp_path_factory, cache):
 def test_train_leaves_a_whole_workdir(run):
     workdir, result = run
     assert json.loads(result.stdout)["step"] == 40
-    assert "examples/s" in result.stderr
+    assert "steps/s" in result.stderr
     assert "300 examples, 0 cut at 24 tokens, 0 bad rows skipped" in result.stderr
     rows = metrics(workdir)
     # 300 examples make 20 batches of two buckets: logged every 7 and at epoch ends.

@@ -1,5 +1,8 @@
 """The last checkpoints of a run, and the best one."""
 
+import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import tensorflow as tf
@@ -19,10 +22,15 @@ class Checkpoints:
 
     def __init__(self, workdir: Path, model, optimizer=None, keep: int = 1):
         self.model = model
-        self.best_accuracy = tf.Variable(-1.0, dtype=tf.float64)
+        self._best_score = tf.Variable(-math.inf, dtype=tf.float64)
+        self._batches_per_epoch = tf.Variable(0, dtype=tf.int64)
         # Variables are named one by one: TensorFlow's own walk through a Keras 3
         # model misses layers within lists, and the states of dropout seeds.
-        parts = {"model": _named(model), "best_accuracy": self.best_accuracy}
+        parts = {
+            "model": _named(model),
+            "best_score": self._best_score,
+            "batches_per_epoch": self._batches_per_epoch,
+        }
         if optimizer is not None:
             parts["optimizer"] = _named(optimizer)
         self._whole = optimizer is not None
@@ -34,10 +42,27 @@ class Checkpoints:
     def _manager(self, folder, keep):
         return tf.train.CheckpointManager(self._checkpoint, str(folder), keep)
 
-    def save(self, step: int, accuracy: float) -> None:
-        """Saves to `last`, and to `best` if no earlier accuracy was as high."""
-        if accuracy > float(self.best_accuracy):
-            self.best_accuracy.assign(accuracy)
+    @property
+    def best_score(self) -> float:
+        """The highest score saved."""
+        return float(self._best_score)
+
+    @property
+    def batches_per_epoch(self) -> int | None:
+        """What the last checkpoint knew of it."""
+        return int(self._batches_per_epoch) or None
+
+    def save(self, step: int, score: float, batches_per_epoch: int | None) -> None:
+        """Saves to `last`, and to `best` if no earlier score was as high.
+
+        Args:
+          step: of the checkpoint.
+          score: on validation data, the higher the better.
+          batches_per_epoch: of the training data; None if not known yet.
+        """
+        self._batches_per_epoch.assign(batches_per_epoch or 0)
+        if score > self.best_score:
+            self._best_score.assign(score)
             self.best.save(step)
         self.last.save(step)
 
@@ -66,22 +91,31 @@ class Checkpoints:
         Raises:
           UserError: if fewer are kept.
         """
-        kept = self.last.checkpoints
-        if len(kept) < count:
-            raise UserError(
-                f"--average_checkpoints={count}: expected as many checkpoints, found "
-                f"{len(kept)}; train with --config.train.keep_checkpoints={count}"
-            )
         weights = self.model.trainable_variables
         totals = [0.0] * len(weights)
-        for path in kept[-count:]:
-            self._restore(path)
+        for restore in self.each_of_last(count):
+            restore()
             totals = [
                 total + weight.numpy()
                 for total, weight in zip(totals, weights, strict=True)
             ]
         for weight, total in zip(weights, totals, strict=True):
             weight.assign(total / count)
+
+    def each_of_last(self, count: int) -> list[Callable]:
+        """Functions that restore the last `count` checkpoints, one each.
+
+        Raises:
+          UserError: if fewer are kept.
+        """
+        kept = self.last.checkpoints
+        if len(kept) < count:
+            raise UserError(
+                f"--average_checkpoints={count}: expected as many checkpoints, found "
+                f"{len(kept)}; train with --config.train.keep_checkpoints={count}"
+            )
+        newest = kept[len(kept) - count :]
+        return [partial(self._restore, path) for path in newest]
 
     def _restore(self, path):
         status = self._checkpoint.restore(path)

@@ -6,7 +6,8 @@ from pathlib import Path
 from ml_collections import ConfigDict
 
 from configs.common import VARIANTS
-from data import DATASETS
+from data import DATASETS, parallel_text
+from data.pair_batching import BATCH_UNITS
 from models.time_features import FIDELITIES
 from models.transevolve_block import ATTENTIONS, FEED_FORWARDS
 from training.errors import UserError
@@ -18,6 +19,10 @@ CHANGEABLE = (
     "train.keep_checkpoints",
     "data.dir",
     "data.cache_dir",
+    "decode.beam_size",
+    "decode.length_penalty",
+    "decode.extra_length",
+    "decode.batch_size",
 )
 
 
@@ -29,24 +34,20 @@ def check(config: ConfigDict) -> None:
     """
     choices = {
         "variant": VARIANTS,
-        "data.dataset": DATASETS,
+        "data.dataset": [*DATASETS, "parallel_text"],
         "data.on_error": ("fail", "skip"),
         "data.vocab": ("bert", "train"),
         "model.form": ATTENTIONS,
         "model.feed_forward": FEED_FORWARDS,
         "model.fidelity": FIDELITIES,
+        "train.batch_unit": BATCH_UNITS,
     }
     fields = flatten(config)
     for name, allowed in choices.items():
         if name in fields and fields[name] not in allowed:
             _fail(name, f"one of {', '.join(allowed)}", fields[name])
-    module = DATASETS[config.data.dataset]
-    tokenizers = ["bytes"]
-    tokenizers += ["symbols"] * hasattr(module, "SYMBOLS")
-    tokenizers += ["wordpiece"] * ("data.vocab" in fields)
     dependent = {
-        "data.source": module.SOURCES,
-        "data.tokenizer": tokenizers,
+        **_data_choices(config.data),
         "model.encoder": [VARIANTS[config.variant]["encoder"]],
     }
     for name, allowed in dependent.items():
@@ -72,17 +73,27 @@ def check(config: ConfigDict) -> None:
             _fail("data.max_arguments", "at least 2", config.data.max_arguments)
 
 
+def _data_choices(config):
+    if config.dataset == "parallel_text":
+        return {"data.source": parallel_text.SOURCES, "data.tokenizer": ["subwords"]}
+    module = DATASETS[config.dataset]
+    tokenizers = ["bytes"]
+    tokenizers += ["symbols"] * hasattr(module, "SYMBOLS")
+    tokenizers += ["wordpiece"] * ("vocab" in config)
+    return {"data.source": module.SOURCES, "data.tokenizer": tokenizers}
+
+
 def _check_number(name, value):
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
     part, field = name.rsplit(".", 1) if "." in name else ("", name)
-    if field in ("dropout", "adam_beta_1", "adam_beta_2"):
+    if field in ("dropout", "adam_beta_1", "adam_beta_2", "label_smoothing"):
         if not 0 <= value < 1:
             _fail(name, "a rate from 0 to below 1", value)
     elif field.endswith("seed"):
         if not 0 <= value < 2**31:
             _fail(name, "a number from 0 to below 2^31", value)
-    elif field == "min_length":
+    elif field in ("min_length", "length_penalty", "extra_length"):
         if value < 0:
             _fail(name, "a number from 0", value)
     elif value <= 0:

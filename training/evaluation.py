@@ -6,20 +6,25 @@ from pathlib import Path
 import numpy as np
 
 from data import tokenizers
-from data.classification import EVALUATION_SPLITS, ClassificationData
-from models import build_classifier
 from training import config as configuration
 from training.checkpoints import Checkpoints
 from training.errors import UserError
 from training.evaluator import Evaluator
 from training.loop import progress_bar
 from training.strategy import make_strategy
+from training.tasks import ClassificationTask, make_task
+from training.translation_evaluation import evaluate_translation
+
+EVALUATION_SPLITS = ("validation", "test")
 
 
-def evaluate(workdir, split: str = "test", average_checkpoints: int = 0):
+def evaluate(
+    workdir, split: str = "test", average_checkpoints: int = 0
+) -> tuple[dict, str]:
     """Evaluates the best checkpoint of a run, and writes `results/SPLIT.json`.
 
-    With averaged checkpoints it is `results/SPLIT-average-N.json`.
+    With averaged checkpoints it is `results/SPLIT-average-N.json`. A translation's
+    hypotheses stand beside it, one a line, with the ending .txt.
 
     Args:
       workdir: of the run.
@@ -28,8 +33,8 @@ def evaluate(workdir, split: str = "test", average_checkpoints: int = 0):
         checkpoints instead of the best one.
 
     Returns:
-      The result: task, variant, split, examples, parameters, accuracy, loss; and the
-      confusion matrix, a NumPy array, with the class names.
+      The result: task, variant, split, examples, parameters, and accuracy and loss, or
+      BLEU and chrF; and Markdown for people.
 
     Raises:
       UserError: for a bad argument or a workdir without a run.
@@ -40,38 +45,54 @@ def evaluate(workdir, split: str = "test", average_checkpoints: int = 0):
             f"--split: expected one of {', '.join(EVALUATION_SPLITS)}, found {split}"
         )
     workdir = Path(workdir)
-    config = configuration.read(workdir)
-    tokenizer = tokenizers.load(workdir / "tokenizer")
-    dataset = ClassificationData(config.data, config.seed, tokenizer)
-    strategy = make_strategy("one_device")
-    with strategy.scope():
-        model = build_classifier(
-            config.model,
-            tokenizer.vocabulary_size,
-            len(dataset.class_names),
-            config.seed,
-        )
-    checkpoints = Checkpoints(workdir, model)
+    task, model, checkpoints, strategy = restore(workdir)
     if average_checkpoints:
         checkpoints.restore_average(average_checkpoints)
     else:
         checkpoints.restore_best(workdir)
-    batcher = dataset.batcher(split, config.train.batch_size)
-    with progress_bar(f"evaluating {split}", total=batcher.num_examples) as bar:
-        totals, confusion = Evaluator(model, strategy).evaluate(batcher, bar.update)
-    result = {
-        "task": config.task,
-        "variant": config.variant,
-        "split": split,
-        "examples": int(totals.examples),
-        "parameters": model.count_params(),
-        **totals.metrics(),
-    }
+    name = f"{split}-average-{average_checkpoints}" if average_checkpoints else split
     results = workdir / "results"
     results.mkdir(exist_ok=True)
-    name = f"{split}-average-{average_checkpoints}" if average_checkpoints else split
+    if isinstance(task, ClassificationTask):
+        scores, report = _classify(task, model, split, strategy)
+    else:
+        kept = checkpoints.each_of_last(average_checkpoints)
+        scores, report = evaluate_translation(
+            task, model, split, kept, results / f"{name}.txt"
+        )
+    result = {
+        "task": task.config.task,
+        "variant": task.config.variant,
+        "split": split,
+        "parameters": model.count_params(),
+        **scores,
+    }
     (results / f"{name}.json").write_text(json.dumps(result) + "\n")
-    return result, confusion, dataset.class_names
+    return result, report
+
+
+def restore(workdir):
+    """The task of a run, its model as initialised, its checkpoints, and a strategy.
+
+    Raises:
+      UserError: for a workdir without a run.
+    """
+    workdir = Path(workdir)
+    config = configuration.read(workdir)
+    task = make_task(config, tokenizers.load(workdir / "tokenizer"))
+    strategy = make_strategy("one_device")
+    with strategy.scope():
+        model = task.build_model()
+    return task, model, Checkpoints(workdir, model), strategy
+
+
+def _classify(task, model, split, strategy):
+    batcher = task.evaluation_batches(split)
+    with progress_bar(f"evaluating {split}", total=batcher.num_batches) as bar:
+        sums = Evaluator(model, task.sums, strategy).evaluate(batcher, bar.update)
+    totals = task.totals(sums)
+    table = per_class_table(sums[1], task.data.class_names)
+    return {"examples": totals.targets, **totals.metrics()}, table
 
 
 def per_class_table(confusion: np.ndarray, class_names) -> str:

@@ -1,4 +1,4 @@
-"""Training a classifier from a config to a workdir."""
+"""Training a model from a config to a workdir."""
 
 import logging
 import sys
@@ -10,8 +10,6 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from data import tokenizers
-from data.classification import ClassificationData, make_tokenizer
-from models import build_classifier
 from training import config as configuration
 from training.checkpoints import Checkpoints
 from training.errors import UserError
@@ -19,6 +17,7 @@ from training.evaluator import Evaluator
 from training.metrics import Totals
 from training.metrics_log import MetricsLog
 from training.strategy import make_strategy, separate_dropout
+from training.tasks import make_task, make_tokenizer
 from training.trainer import Trainer
 
 logger = logging.getLogger("transevolve")
@@ -27,8 +26,9 @@ logger = logging.getLogger("transevolve")
 def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None = None):
     """Trains from the config, or from the workdir's last checkpoint, to the end.
 
-    Each epoch ends with an evaluation on validation data and a checkpoint; the best
-    one is kept too. With one seed, on one machine, two runs are alike to the bit.
+    Each epoch, or every `train.checkpoint_every` steps, ends with an evaluation on
+    validation data and a checkpoint; the best one is kept too. With one seed, on one
+    machine, two runs are alike to the bit.
 
     Args:
       config: as from a file in `configs/`.
@@ -36,7 +36,7 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
       strategy: None for one device.
 
     Returns:
-      The step reached and the best validation accuracy.
+      The step reached, and the best validation accuracy or, of a translation, loss.
 
     Raises:
       UserError: for a bad config, or a workdir of another run.
@@ -56,32 +56,29 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     if going_on:
         tokenizer = tokenizers.load(workdir / "tokenizer")
     else:
-        tokenizer = make_tokenizer(config.data)
-    dataset = ClassificationData(config.data, config.seed, tokenizer)
+        tokenizer = make_tokenizer(config)
+    task = make_task(config, tokenizer)
     settings = config.train
-    train = dataset.batcher("train", settings.batch_size)
-    validation = dataset.batcher("validation", settings.batch_size)
+    train = task.training_batches()
+    validation = task.evaluation_batches("validation")
     configuration.keep(config, workdir)
     tokenizers.save(tokenizer, workdir / "tokenizer")
     with strategy.scope():
-        model = build_classifier(
-            config.model,
-            tokenizer.vocabulary_size,
-            len(dataset.class_names),
-            config.seed,
-        )
+        model = task.build_model()
     logger.info("%s: %d parameters", config.variant, model.count_params())
-    trainer = Trainer(model, settings, strategy)
+    trainer = Trainer(model, task.losses, settings, strategy)
     checkpoints = Checkpoints(
         workdir, model, trainer.optimizer, settings.keep_checkpoints
     )
     if checkpoints.resume():
         logger.info("going on from step %d", trainer.step)
+        train.num_batches = checkpoints.batches_per_epoch or train.num_batches
     separate_dropout(model, strategy)
-    evaluator = Evaluator(model, strategy)
-    _run(trainer, evaluator, train, validation, checkpoints, config, workdir)
-    best = float(checkpoints.best_accuracy)
-    return {"step": trainer.step, "best_validation_accuracy": best}
+    evaluator = Evaluator(model, task.sums, strategy)
+    with train.own_errors():
+        _run(task, trainer, evaluator, train, validation, checkpoints, workdir)
+    best = abs(checkpoints.best_score)
+    return {"step": trainer.step, f"best_validation_{task.best}": best}
 
 
 def _check_strategy(config, strategy):
@@ -99,30 +96,32 @@ def _check_strategy(config, strategy):
         )
 
 
-def _run(trainer, evaluator, train, validation, checkpoints, config, workdir):
-    settings = config.train
+def _run(task, trainer, evaluator, train, validation, checkpoints, workdir):
+    config, settings = task.config, task.config.train
     step = trainer.step
     total = settings.steps or settings.epochs * train.num_batches
+    interval = settings.get("checkpoint_every") or train.num_batches
     log = MetricsLog(workdir, step)
     iterator = trainer.iterate(train.train(config.seed, step))
-    examples_per_step = train.num_examples / train.num_batches
     with progress_bar(
-        f"training {config.variant}",
-        total=round(total * examples_per_step),
-        initial=round(step * examples_per_step),
+        f"training {config.variant}", total=total, initial=step, unit=" steps"
     ) as bar:
         while step < total:
             start = time.monotonic()
-            epoch_end = _next_multiple(step, train.num_batches)
-            step = min(epoch_end, _next_multiple(step, settings.log_every), total)
+            pause = _next_multiple(step, interval)
+            step = min(pause, _next_multiple(step, settings.log_every), total)
             totals = _advance(trainer, iterator, step, settings.steps_per_loop, bar)
-            speed = totals.examples / (time.monotonic() - start)
-            where = {"epoch": step / train.num_batches}
+            speed = totals.targets / (time.monotonic() - start)
+            speed = {f"{task.unit}_per_second": speed}
+            where = {"epoch": step / train.num_batches} if train.num_batches else {}
             rate = {"learning_rate": trainer.learning_rate}
             log.write("train", step, {**where, **totals.metrics(), **rate}, speed)
-            if step in (epoch_end, total):
-                metrics = _validate(evaluator, validation)
-                checkpoints.save(step, metrics["accuracy"])
+            if step in (pause, total):
+                metrics = _validate(task, evaluator, validation)
+                score = metrics["accuracy"]
+                if task.best == "loss":
+                    score = -metrics["loss"]
+                checkpoints.save(step, score, train.num_batches)
                 log.write("validation", step, {**where, **metrics})
                 bar.write(
                     f"step {step}: validation loss {metrics['loss']:.4f}, "
@@ -140,25 +139,25 @@ def _advance(trainer, iterator, stop, steps_per_loop, bar):
     """Trains up to step `stop`; returns the totals of the way there."""
     totals = Totals(0, 0, 0)
     while trainer.step < stop:
-        new = trainer.train(iterator, min(steps_per_loop, stop - trainer.step))
+        num_steps = min(steps_per_loop, stop - trainer.step)
+        new = trainer.train(iterator, num_steps)
         totals = Totals(*map(sum, zip(totals, new, strict=True)))
-        bar.update(new.examples)
-        bar.set_postfix_str(f"loss {new.loss / new.examples:.3f}", refresh=False)
+        bar.update(num_steps)
+        bar.set_postfix_str(f"loss {new.loss / new.targets:.3f}", refresh=False)
     return totals
 
 
-def _validate(evaluator, validation):
-    total = validation.num_examples
+def _validate(task, evaluator, validation):
+    total = validation.num_batches
     with progress_bar("validating", total=total, leave=False) as bar:
-        return evaluator.evaluate(validation, bar.update)[0].metrics()
+        return task.totals(evaluator.evaluate(validation, bar.update)).metrics()
 
 
-def progress_bar(description, **arguments):
-    """A tqdm bar in examples; quieter where no person watches."""
+def progress_bar(description, unit=" batches", **arguments):
+    """A tqdm bar; quieter where no person watches."""
     return tqdm(
         desc=description,
-        unit=" examples",
-        unit_scale=True,
+        unit=unit,
         mininterval=0.5 if sys.stderr.isatty() else 10,
         **arguments,
     )

@@ -36,20 +36,18 @@ class MetricsLog:
             for split in ("train", "validation")
         }
 
-    def write(self, split: str, step: int, metrics: dict, speed: float | None = None):
+    def write(self, split: str, step: int, metrics: dict, speeds: dict | None = None):
         """Writes one step's metrics of "train" or "validation".
 
         Args:
-          speed: examples a second.
+          speeds: for TensorBoard alone.
         """
         row = {"step": step, "split": split, **metrics}
         with open(self._path, "a") as file:
             file.write(json.dumps(row) + "\n")
         with self._writers[split].as_default(step=step):
-            for name, value in metrics.items():
+            for name, value in {**metrics, **(speeds or {})}.items():
                 tf.summary.scalar(name, value)
-            if speed is not None:
-                tf.summary.scalar("examples_per_second", speed)
 
     def close(self):
         for writer in self._writers.values():

@@ -1,12 +1,12 @@
-"""Training steps of a classifier under a `tf.distribute` strategy."""
+"""Training steps under a `tf.distribute` strategy."""
 
 import keras
 import tensorflow as tf
 
-from data.batching import FILLER_TARGET
-from training.metrics import Totals, cross_entropy
+from training.metrics import Totals
 from training.schedule import WarmupSchedule
 from training.strategy import make_strategy
+from training.tasks import masked_sums
 
 
 class Trainer:
@@ -14,15 +14,22 @@ class Trainer:
 
     Args:
       model: made under the strategy's scope.
+      losses: function of model, batch and `training`, as `training.tasks` has.
       settings: the `train` part of a config.
       strategy: where to run.
       jit_compile: compile an update by XLA; on one device only.
     """
 
     def __init__(
-        self, model, settings, strategy: tf.distribute.Strategy, jit_compile=False
+        self,
+        model,
+        losses,
+        settings,
+        strategy: tf.distribute.Strategy,
+        jit_compile=False,
     ):
         self.model = model
+        self._losses = losses
         self.strategy = strategy
         self.schedule = WarmupSchedule(
             settings.learning_rate_max, model.hidden_dim, settings.warmup_steps
@@ -67,29 +74,27 @@ class Trainer:
         return totals
 
     def _update(self, batch):
-        targets = batch["targets"]
-        real = tf.cast(targets != FILLER_TARGET, tf.float32)
         context = tf.distribute.get_replica_context()
-        examples = context.all_reduce("SUM", tf.reduce_sum(real))
         with tf.GradientTape() as tape:
-            logits = self.model(batch["inputs"], training=True)
-            losses = cross_entropy(targets, logits) * real
-            loss = tf.reduce_sum(losses) / examples
+            sums = masked_sums(*self._losses(self.model, batch, training=True))
+            # The mean over the targets of all replicas' batches.
+            loss = sums[0] / tf.stop_gradient(context.all_reduce("SUM", sums[2]))
         weights = self.model.trainable_variables
         # The embedding's gradient comes as slices, of a shape that may differ between
         # replicas; Adam's moments are dense anyway.
         gradients = map(tf.convert_to_tensor, tape.gradient(loss, weights))
         self.optimizer.apply(list(gradients), weights)
-        right = tf.argmax(logits, axis=1, output_type=targets.dtype) == targets
-        correct = tf.reduce_sum(tf.cast(right, tf.float32))
-        return tf.stack([tf.reduce_sum(losses), correct, tf.reduce_sum(real)])
+        return tf.stack(sums)
 
 
-def one_device_trainer(build, settings, dataset: tf.data.Dataset, jit_compile=False):
+def one_device_trainer(
+    build, losses, settings, dataset: tf.data.Dataset, jit_compile=False
+):
     """A trainer of a new model on one device, and its iterator over a dataset.
 
     Args:
       build: function without arguments that makes the model.
+      losses: as for `Trainer`.
       settings: the `train` part of a config.
       dataset: batches.
       jit_compile: compile by XLA.
@@ -97,5 +102,5 @@ def one_device_trainer(build, settings, dataset: tf.data.Dataset, jit_compile=Fa
     strategy = make_strategy("one_device")
     with strategy.scope():
         model = build()
-    trainer = Trainer(model, settings, strategy, jit_compile)
+    trainer = Trainer(model, losses, settings, strategy, jit_compile)
     return trainer, trainer.iterate(dataset)

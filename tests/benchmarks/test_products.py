@@ -11,7 +11,7 @@ from configs.common import SIZES, VARIANTS
 from tests.models.test_factored_graph import taken_operations
 
 BATCH, LENGTH = 2, 96
-NAMES = [name for name in models.names() if name != models.PEER]
+NAMES = models.names()
 
 
 def traced_operations(name, training):

@@ -1,0 +1,154 @@
+"""Seconds of a beam search, models side by side, with a cache and without."""
+
+import statistics
+from collections.abc import Callable, Iterator
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from benchmarks import models
+from benchmarks.timing import interleave, speedup
+from decoding.beam_search import beam_search
+from models import build_encoder_decoder
+from models.convert import fold_rotations
+
+VOCABULARY_SIZE = 32_000
+START = 2
+# Outside the vocabulary: no hypothesis ends, so every search takes all its steps.
+NEVER = VOCABULARY_SIZE
+RECOMPUTED = "-recomputed"
+
+
+def measure(
+    names: list[str],
+    lengths: list[int],
+    size: str = "base",
+    beam_size: int = 4,
+    batch_size: int = 8,
+    source_length: int = 32,
+    recompute: bool = True,
+    rounds: int = 5,
+) -> Iterator[dict]:
+    """Times searches by turns; yields a row for each model and length.
+
+    Each search translates `batch_size` random sentences to exactly `length` tokens,
+    the encoder included. A row has the median of the rounds, their spread, tokens and
+    sentences a second, the ratio of speeds in the same round to the Transformer, to
+    the same model without a cache, which runs the decoder over the whole prefix at
+    every step, and the bytes that the cache holds for each token of a hypothesis.
+
+    Args:
+      names: of `models.names`.
+      lengths: tokens of an output.
+      size: a key of `configs.common.SIZES`.
+      beam_size: hypotheses alive at a time.
+      batch_size: sentences.
+      source_length: tokens of a sentence.
+      recompute: time the models without a cache, too; slow.
+      rounds: that count.
+
+    Raises:
+      UserError: if a model is unknown or has no decoder.
+    """
+    models.check(names, models.names())
+    sources = np.random.default_rng(0).integers(4, 1000, (batch_size, source_length))
+    for length in lengths:
+        calls, cache_bytes = {}, {}
+        for name in names:
+            keras.utils.set_random_seed(0)
+            model = build_encoder_decoder(
+                models.model_config(name, size), VOCABULARY_SIZE
+            )
+            model = fold_rotations(model)
+            arguments = (tf.constant(sources, tf.int32), beam_size, length)
+            calls[name] = _search(model, cached_step, model.empty_cache, *arguments)
+            if recompute:
+                calls[name + RECOMPUTED] = _search(
+                    model, recomputing_step, token_cache, *arguments
+                )
+            cache = tf.nest.flatten(model.empty_cache(1, 1))
+            cache_bytes[name] = sum(x.shape.num_elements() * 4 for x in cache)
+        seconds = interleave(calls, rounds, f"decoding {length} tokens")
+        for name in names:
+            median = statistics.median(seconds[name])
+            row = {
+                "benchmark": "decode",
+                "model": name,
+                "size": size,
+                "beam": beam_size,
+                "batch": batch_size,
+                "length": length,
+                "seconds": round(median, 4),
+                "spread": round(max(seconds[name]) - min(seconds[name]), 4),
+                "sentences_per_second": round(batch_size / median, 2),
+                "tokens_per_second": round(batch_size * length / median, 1),
+                "milliseconds_per_step": round(1000 * median / length, 2),
+                "cache_bytes_per_token": cache_bytes[name],
+            }
+            if models.BASELINE in names:
+                ratio = speedup(seconds, name, models.BASELINE)
+                row["ratio_to_transformer"] = round(ratio, 3)
+            if recompute:
+                ratio = speedup(seconds, name, name + RECOMPUTED)
+                row["ratio_to_recomputing"] = round(ratio, 2)
+            yield row
+
+
+def _search(model, make_step, empty_cache, sources, beam_size, length) -> Callable:
+    batch_size = sources.shape[0]
+    lengths = tf.fill([batch_size], length)
+
+    @tf.function
+    def search(sources):
+        return beam_search(
+            make_step(model, sources),
+            empty_cache(batch_size, length * beam_size),
+            lengths,
+            length,
+            beam_size,
+            start=START,
+            end=NEVER,
+        ).scores
+
+    return lambda: search(sources).numpy()
+
+
+def cached_step(model, sources):
+    """The model's own step: nothing is computed twice."""
+    memory = model.memory(sources)
+
+    def step(tokens, cache, position, visible):
+        return model.step(tokens, memory, cache, position, visible)
+
+    return step
+
+
+def token_cache(batch_size, slots):
+    """For `recomputing_step`: the tokens of all positions and beams."""
+    return ops.zeros((batch_size, slots), "int32")
+
+
+def recomputing_step(model, sources):
+    """Runs the decoder over each hypothesis from its start; the encoder only once."""
+    encoded = model.encode(sources, training=False)
+    source_mask = sources != 0
+
+    def step(tokens, cache, position, visible):
+        batch_size, beams = tokens.shape
+        cache = ops.slice_update(cache, (0, position * beams), tokens)
+        seen = ops.where(visible, cache[:, None], 0)
+        seen = ops.reshape(seen, (batch_size * beams, -1, beams))
+        prefixes = ops.sum(seen, axis=2)[:, : position + 1]
+        decoded = model.decoder(
+            model.embedding(prefixes),
+            ops.repeat(encoded, beams, axis=0),
+            prefixes != 0,
+            ops.repeat(source_mask, beams, axis=0),
+            training=False,
+        )
+        logits = model.embedding.logits(decoded[:, -1:])
+        return ops.reshape(logits, (batch_size, beams, -1)), cache
+
+    return step

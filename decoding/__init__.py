@@ -1,0 +1,1 @@
+"""Beam search, and translating text with a trained model."""

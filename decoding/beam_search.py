@@ -1,0 +1,223 @@
+"""Beam search over a step function with a cache, in static shapes."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keras import ops
+
+IMPOSSIBLE = -1e9
+
+
+class Hypotheses(NamedTuple):
+    """What a search found for each sentence, best first.
+
+    Attributes:
+      tokens: int32 (batch, beams, max_length), the end token included, then padding.
+      scores: float32 (batch, beams): log-probability over the length penalty.
+    """
+
+    tokens: Any
+    scores: Any
+
+
+class _Search(NamedTuple):
+    """State between two positions. Beams are sorted, the best first.
+
+    Attributes:
+      position: scalar, the next one.
+      active: bool (batch,), sentences still searched.
+      alive: int32 (batch, beams, max_length), unfinished hypotheses.
+      log_probs: (batch, beams), theirs.
+      slots: int32 (batch, beams, max_length): whose cache slot holds each of an alive
+        hypothesis's positions, see `models.decoding_cache`.
+      finished: int32 (batch, beams, max_length), hypotheses with their end.
+      scores: (batch, beams), theirs; `IMPOSSIBLE` where there is none yet.
+      cache: of the step function.
+    """
+
+    position: Any
+    active: Any
+    alive: Any
+    log_probs: Any
+    slots: Any
+    finished: Any
+    scores: Any
+    cache: Any
+
+
+def length_penalty(length, alpha: float):
+    """((5 + length) / 6)^alpha (Wu et al. 2016); a length counts the end token."""
+    return ((5.0 + ops.cast(length, "float32")) / 6.0) ** alpha
+
+
+def beam_search(
+    step: Callable,
+    cache,
+    max_lengths,
+    max_length: int,
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    start: int = 2,
+    end: int = 3,
+) -> Hypotheses:
+    """Searches for the targets of highest log-probability / length penalty.
+
+    Each position extends every alive hypothesis and keeps the best `beam_size` with
+    and without an end. A sentence is done when no alive hypothesis can reach the
+    worst of `beam_size` finished ones, or at its longest length; what is alive then
+    fills the ranks that no finished hypothesis has taken. A sentence's result does
+    not depend on the others of the batch. One beam is greedy search.
+
+    Args:
+      step: function of tokens (batch, beams), the cache, the position and `visible`
+        (batch, beams, max_length * beams) that returns the logits of the next token
+        (batch, beams, vocabulary) and the new cache, as `EncoderDecoder.step`.
+      cache: empty, with `max_length * beam_size` slots.
+      max_lengths: int32 (batch,), the longest target of each sentence, end included,
+        from 1.
+      max_length: the largest that max_lengths may hold; sets the shapes.
+      beam_size: hypotheses alive at a time, and returned.
+      alpha: of the length penalty, from 0.
+      start, end: token ids. Neither start nor padding (0) is ever produced.
+
+    Returns:
+      `Hypotheses`.
+
+    Raises:
+      ValueError: if beam_size is below 1 or alpha below 0.
+    """
+    if beam_size < 1:
+        raise ValueError(f"beam_size must be at least 1, got {beam_size}")
+    if alpha < 0:
+        raise ValueError(f"alpha must be at least 0, got {alpha}")
+    batch = max_lengths.shape[0]
+    empty = ops.zeros((batch, beam_size, max_length), "int32")
+    first = ops.arange(beam_size) == 0  # all beams are one at the start
+    search = _Search(
+        position=ops.zeros((), "int32"),
+        active=ops.ones((batch,), "bool"),
+        alive=empty,
+        log_probs=ops.tile(ops.where(first, 0.0, IMPOSSIBLE)[None], (batch, 1)),
+        slots=empty,
+        finished=empty,
+        scores=ops.full((batch, beam_size), IMPOSSIBLE, "float32"),
+        cache=cache,
+    )
+
+    def unfinished(*search):
+        search = _Search(*search)
+        return ops.logical_and(search.position < max_length, ops.any(search.active))
+
+    def advance(*search):
+        return _advance(_Search(*search), step, max_lengths, alpha, start, end)
+
+    search = _Search(*ops.while_loop(unfinished, advance, tuple(search)))
+    return _results(search, alpha)
+
+
+def _advance(search, step, max_lengths, alpha, start, end):
+    position = search.position
+    batch, beams, max_length = search.alive.shape
+    own = ops.arange(beams, dtype="int32")
+    now = ops.arange(max_length) == position
+    slots = ops.where(now, own[:, None], search.slots)
+    visible = ops.logical_and(
+        slots[..., None] == own, (ops.arange(max_length) <= position)[:, None]
+    )
+    before = ops.arange(max_length) == position - 1
+    tokens = ops.sum(ops.where(before, search.alive, 0), axis=-1)
+    tokens = ops.where(position == 0, start, tokens)
+    logits, cache = step(
+        tokens,
+        search.cache,
+        position,
+        ops.reshape(visible, (batch, beams, max_length * beams)),
+    )
+    # Twice as many as beams: even if all beams' ends are among them, enough go on.
+    # A single beam takes the best token, be it the end: greedy search.
+    count = 2 * beams if beams > 1 else 1
+    log_probs, parents, tokens = _candidates(
+        logits, search.log_probs, count, (0, start)
+    )
+    extended = ops.where(now, tokens[..., None], _pick(search.alive, parents))
+    ends = tokens == end
+
+    scores = log_probs / length_penalty(position + 1, alpha)
+    exists = ops.logical_and(ends, log_probs > IMPOSSIBLE / 2)
+    scores = ops.where(exists, scores, IMPOSSIBLE)
+    scores, finished = _best(
+        ops.concatenate([search.scores, scores], axis=1),
+        beams,
+        ops.concatenate([search.finished, extended], axis=1),
+    )
+    log_probs, alive, slots = _best(
+        ops.where(ends, IMPOSSIBLE, log_probs),
+        beams,
+        extended,
+        _pick(slots, parents),
+    )
+
+    def if_active(new, old):
+        active = ops.reshape(search.active, (batch,) + (1,) * (len(new.shape) - 1))
+        return ops.where(active, new, old)
+
+    search = search._replace(
+        position=position + 1,
+        alive=if_active(alive, search.alive),
+        log_probs=if_active(log_probs, search.log_probs),
+        slots=if_active(slots, search.slots),
+        finished=if_active(finished, search.finished),
+        scores=if_active(scores, search.scores),
+        cache=cache,
+    )
+    # Log-probabilities only fall, and no later penalty is larger than the last.
+    bound = search.log_probs[:, 0] / length_penalty(max_lengths, alpha)
+    can_win = bound > search.scores[:, -1]
+    active = ops.logical_and(can_win, search.position < max_lengths)
+    return tuple(search._replace(active=ops.logical_and(search.active, active)))
+
+
+def _candidates(logits, log_probs, count, forbidden):
+    """The best extensions: log-probability, parent beam and token, (batch, count)."""
+    logits = ops.cast(logits, "float32")
+    normalizer = ops.logsumexp(logits, axis=-1)
+    # The best of all are among the best of each beam; some of those are forbidden.
+    of_each = min(count + len(forbidden), logits.shape[-1])
+    logits, tokens = ops.top_k(logits, of_each)
+    tokens = ops.cast(tokens, "int32")
+    for token in forbidden:
+        logits = ops.where(tokens == token, IMPOSSIBLE, logits)
+    totals = logits + (log_probs - normalizer)[..., None]
+    batch, beams, _ = totals.shape
+    totals, indices = ops.top_k(ops.reshape(totals, (batch, beams * of_each)), count)
+    tokens = ops.reshape(tokens, (batch, beams * of_each))
+    parents = ops.cast(indices, "int32") // of_each
+    return totals, parents, ops.take_along_axis(tokens, indices, axis=1)
+
+
+def _best(values, count, *others):
+    """The largest values, sorted, and what stands at their places in `others`."""
+    values, indices = ops.top_k(values, count)
+    return values, *(_pick(other, indices) for other in others)
+
+
+def _pick(hypotheses, indices):
+    """Rows (batch, count, length) of (batch, beams, length)."""
+    return ops.take_along_axis(hypotheses, indices[..., None], axis=1)
+
+
+def _results(search, alpha):
+    """Finished hypotheses, then alive ones in the ranks that are left."""
+    beams = search.scores.shape[1]
+    num_finished = ops.sum(
+        ops.cast(search.scores > IMPOSSIBLE / 2, "int32"), axis=1, keepdims=True
+    )
+    ranks = ops.arange(beams, dtype="int32")[None]
+    source = ops.where(ranks < num_finished, ranks, beams + ranks - num_finished)
+    lengths = ops.sum(ops.cast(search.alive != 0, "int32"), axis=-1)
+    alive_scores = search.log_probs / length_penalty(lengths, alpha)
+    tokens = ops.concatenate([search.finished, search.alive], axis=1)
+    scores = ops.concatenate([search.scores, alive_scores], axis=1)
+    return Hypotheses(
+        _pick(tokens, source), ops.take_along_axis(scores, source, axis=1)
+    )

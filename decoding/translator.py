@@ -1,0 +1,115 @@
+"""Text to text: a trained encoder-decoder, its tokenizer, and beam search."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from data.subwords import END, START
+from decoding.beam_search import IMPOSSIBLE, beam_search
+from models.convert import fold_rotations
+
+
+class Translation(NamedTuple):
+    """A translation and its score, the log-probability over the length penalty."""
+
+    text: str
+    score: float
+
+
+class Translator:
+    """Translates lists of texts in batches of one static shape per length bucket.
+
+    Args:
+      model: `EncoderDecoder`, trained.
+      tokenizer: `SubwordTokenizer`.
+      settings: the `decode` part of a config: beam_size, length_penalty, batch_size,
+        and extra_length, by how many tokens a target may be longer than its source.
+      bucket_lengths: increasing; longer sources get a multiple of the last.
+    """
+
+    def __init__(self, model, tokenizer, settings, bucket_lengths):
+        self.tokenizer = tokenizer
+        self.settings = settings
+        self.bucket_lengths = tuple(bucket_lengths)
+        self._model = fold_rotations(model)
+        self._search = tf.function(self._searched, reduce_retracing=False)
+
+    def translate(
+        self, texts: list[str], on_progress: Callable = lambda num_texts: None
+    ) -> list[list[Translation]]:
+        """The `beam_size` best translations of each text, the best first.
+
+        Args:
+          texts: an empty one is translated, too: to whatever the model says.
+          on_progress: called with a number of texts just done.
+        """
+        if not texts:
+            return []
+        ids = self.tokenizer(tf.constant(texts))
+        sources = [np.append(row, END).astype("int32") for row in ids.to_list()]
+        results = [None] * len(texts)
+        for indices, rows in self._batches(sources):
+            tokens, scores = (x.numpy() for x in self._search(tf.constant(rows)))
+            best = self._decode(tokens[: len(indices)])
+            for place, index in enumerate(indices):
+                results[index] = [
+                    Translation(text, float(score))
+                    for text, score in zip(best[place], scores[place], strict=True)
+                    if score > IMPOSSIBLE / 2
+                ]
+            on_progress(len(indices))
+        return results
+
+    def _batches(self, sources) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Indices of similar lengths, and their rows, filled up to `batch_size`."""
+        lengths = np.array([self._bucket(len(source)) for source in sources])
+        batch_size = self.settings.batch_size
+        for length in np.unique(lengths)[::-1]:
+            members = np.flatnonzero(lengths == length)
+            for start in range(0, len(members), batch_size):
+                indices = members[start : start + batch_size]
+                rows = np.zeros((batch_size, length), "int32")
+                rows[:, 0] = END
+                for row, index in zip(rows, indices, strict=False):
+                    row[: len(sources[index])] = sources[index]
+                yield indices, rows
+
+    def _bucket(self, length):
+        for bucket in self.bucket_lengths:
+            if length <= bucket:
+                return bucket
+        return -(-length // bucket) * bucket
+
+    def _searched(self, rows):
+        """Tokens and scores of the hypotheses for (batch, length) source ids."""
+        batch_size, length = rows.shape
+        beams = self.settings.beam_size
+        longest = length + self.settings.extra_length
+        lengths = tf.math.count_nonzero(rows, axis=1, dtype=tf.int32)
+        memory = self._model.memory(rows)
+
+        def step(tokens, cache, position, visible):
+            return self._model.step(tokens, memory, cache, position, visible)
+
+        return beam_search(
+            step,
+            self._model.empty_cache(batch_size, longest * beams),
+            lengths + self.settings.extra_length,
+            longest,
+            beams,
+            self.settings.length_penalty,
+            START,
+            END,
+        )
+
+    def _decode(self, tokens):
+        """Texts (sentences, beams) of ids (sentences, beams, length)."""
+        sentences, beams, length = tokens.shape
+        real = (tokens != 0) & (tokens != END)
+        rows = tf.RaggedTensor.from_row_lengths(
+            tokens[real], real.reshape(-1, length).sum(1)
+        )
+        texts = self.tokenizer.decode(rows).numpy().reshape(sentences, beams)
+        return [[text.decode("utf-8", "replace") for text in row] for row in texts]

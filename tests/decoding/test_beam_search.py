@@ -1,0 +1,238 @@
+"""Beam search against greedy search, exhaustive search, and its own invariants."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from decoding.beam_search import IMPOSSIBLE, beam_search, length_penalty
+from models import build_encoder_decoder
+from tests.models.builders import SMALL, TRANSFORMER, randomize
+
+START, END = 1, 2
+SOURCE = np.array([[5, 3, 5, 4, 2], [4, 2, 0, 0, 0], [3, 3, 4, 2, 0]], "int32")
+
+
+def numpy(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+def build(vocabulary_size, config=SMALL, scale=1.0):
+    model = randomize(build_encoder_decoder(config, vocabulary_size))
+    # Far from uniform, so that no two hypotheses nearly tie.
+    weights = model.embedding.embeddings
+    weights.assign(weights * scale)
+    return model
+
+
+def search(model, source, beam_size, longest, alpha=0.6, max_lengths=None):
+    batch = source.shape[0]
+    memory = model.memory(source)
+
+    def step(tokens, cache, position, visible):
+        return model.step(tokens, memory, cache, position, visible)
+
+    if max_lengths is None:
+        max_lengths = np.full(batch, longest)
+    found = beam_search(
+        step,
+        model.empty_cache(batch, longest * beam_size),
+        ops.convert_to_tensor(max_lengths, "int32"),
+        longest,
+        beam_size,
+        alpha,
+        START,
+        END,
+    )
+    return numpy(found.tokens), numpy(found.scores)
+
+
+def log_probs(model, source, targets):
+    """Log-probabilities (targets, length) of targets for one source, by full passes."""
+    targets = np.asarray(targets, "int32")
+    before = np.concatenate([np.full((len(targets), 1), START), targets[:, :-1]], 1)
+    sources = np.repeat(source[None], len(targets), axis=0)
+    logits = numpy(model(sources, before.astype("int32"))).astype("float64")
+    normalizer = np.log(np.exp(logits).sum(-1))
+    chosen = np.take_along_axis(logits, targets[..., None], axis=2)[..., 0]
+    return chosen - normalizer
+
+
+@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
+def test_beam_of_one_is_greedy(config):
+    model, longest = build(20, config), 8
+    tokens, _ = search(model, SOURCE, 1, longest)
+    for row, source in enumerate(SOURCE):
+        text = []
+        while len(text) < longest and END not in text:
+            before = np.array([[START, *text]], "int32")
+            logits = numpy(model(source[None], before))[0, -1]
+            logits[[0, START]] = -np.inf
+            text.append(int(logits.argmax()))
+        assert tokens[row, 0, : len(text)].tolist() == text
+        assert not tokens[row, 0, len(text) :].any()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
+def test_a_beam_as_large_as_the_space_searches_all_of_it(config, alpha):
+    vocabulary, longest, beams = 6, 3, 20
+    model = build(vocabulary, config, scale=2.0)
+    tokens, scores = search(model, SOURCE, beams, longest, alpha)
+    words = [word for word in range(3, vocabulary)]
+    texts = [
+        [*text, END]
+        for n in range(longest)
+        for text in itertools.product(words, repeat=n)
+    ]
+    for row, source in enumerate(SOURCE):
+        expected = []
+        for text in texts:
+            total = log_probs(model, source, [text])[0].sum()
+            penalty = float(length_penalty(len(text), alpha))
+            expected.append((total / penalty, text))
+        expected.sort(reverse=True)
+        for rank, (score, text) in enumerate(expected[:beams]):
+            np.testing.assert_allclose(scores[row, rank], score, rtol=1e-4)
+            assert tokens[row, rank, : len(text)].tolist() == text
+
+
+def test_scores_are_the_models_own():
+    """Beams fork and merge; what is left scores what a full pass gives it."""
+    model, longest, beams = build(30), 10, 4
+    tokens, scores = search(model, SOURCE, beams, longest)
+    for row, source in enumerate(SOURCE):
+        assert (np.diff(scores[row]) <= 0).all()
+        assert len({tuple(text) for text in tokens[row]}) == beams
+        for text, score in zip(tokens[row], scores[row], strict=True):
+            length = int((text != 0).sum())
+            total = log_probs(model, source, [text[:length]])[0].sum()
+            expected = total / float(length_penalty(length, 0.6))
+            np.testing.assert_allclose(score, expected, rtol=1e-4)
+
+
+def test_results_do_not_depend_on_neighbours_or_padding():
+    model, limits = build(30), np.array([9, 6, 8])
+    tokens, scores = search(model, SOURCE, 4, 9, max_lengths=limits)
+    for row in range(3):
+        source = SOURCE[row : row + 1]
+        alone = np.pad(source[:, source[0] != 0], ((0, 0), (0, 4)))
+        limit = limits[row : row + 1]
+        one_tokens, one_scores = search(model, alone, 4, 12, max_lengths=limit)
+        np.testing.assert_array_equal(one_tokens[0, :, :9], tokens[row])
+        np.testing.assert_allclose(one_scores[0], scores[row], rtol=1e-4)
+
+
+def scripted(table):
+    """A step function whose logits are looked up by the last token alone."""
+    table = np.asarray(table, "float32")
+
+    def step(tokens, cache, position, visible):
+        return ops.take(ops.convert_to_tensor(table), tokens, axis=0), cache + 1
+
+    return step
+
+
+def scripted_search(table, beam_size, longest, alpha):
+    found = beam_search(
+        scripted(table),
+        ops.zeros((), "int32"),
+        ops.convert_to_tensor([longest], "int32"),
+        longest,
+        beam_size,
+        alpha,
+        START,
+        END,
+    )
+    return numpy(found.tokens)[0], numpy(found.scores)[0]
+
+
+def test_unfinished_hypotheses_fill_the_ranks_that_are_left():
+    table = np.full((4, 4), -20.0)
+    table[:, 3] = 0  # the end never wins
+    tokens, scores = scripted_search(table, 2, 3, 0.0)
+    ends = (tokens == END).any(axis=1)
+    assert ends[0] or scores[0] > IMPOSSIBLE / 2
+    assert set(np.unique(tokens)) <= {0, END, 3}
+
+
+def test_a_sentence_stops_when_nothing_alive_can_win():
+    calls = []
+
+    def step(tokens, cache, position, visible):
+        calls.append(1)
+        logits = np.full((1, 2, 5), -10.0, "float32")
+        logits[..., END] = 5.0
+        return ops.convert_to_tensor(logits), cache + 1
+
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("counts the steps of an eager loop")
+    found = beam_search(
+        step,
+        ops.zeros((), "int32"),
+        ops.convert_to_tensor([50], "int32"),
+        50,
+        2,
+        0.6,
+        START,
+        END,
+    )
+    assert numpy(found.tokens)[0, 0, 0] == END
+    assert len(calls) < 5
+
+
+def test_neither_padding_nor_start_is_produced():
+    table = np.zeros((6, 6))
+    table[:, [0, START]] = 50.0
+    tokens, _ = scripted_search(table, 3, 5, 0.6)
+    assert START not in tokens
+    for text in tokens:
+        assert (text[: (text != 0).sum()] != 0).all()
+
+
+def test_an_empty_source_is_no_crash():
+    for source in ([[2, 0, 0]], [[0, 0, 0]]):
+        tokens, scores = search(build(20), np.array(source, "int32"), 4, 6)
+        assert np.isfinite(scores).all() and tokens.shape == (1, 4, 6)
+
+
+def test_compiles_with_static_shapes():
+    model = build(20)
+    expected, scores = search(model, SOURCE, 3, 7)
+    if keras.backend.backend() == "jax":
+        import jax
+
+        found, found_scores = jax.jit(lambda: search_tensors(model))()
+    else:
+        import tensorflow as tf
+
+        found, found_scores = tf.function(search_tensors, jit_compile=True)(model)
+    np.testing.assert_array_equal(numpy(found), expected)
+    np.testing.assert_allclose(numpy(found_scores), scores, rtol=1e-4)
+
+
+def search_tensors(model):
+    memory = model.memory(ops.convert_to_tensor(SOURCE))
+
+    def step(tokens, cache, position, visible):
+        return model.step(tokens, memory, cache, position, visible)
+
+    return beam_search(
+        step,
+        model.empty_cache(3, 21),
+        ops.convert_to_tensor([7, 7, 7], "int32"),
+        7,
+        3,
+        0.6,
+        START,
+        END,
+    )
+
+
+@pytest.mark.parametrize("change", [{"beam_size": 0}, {"alpha": -0.1}])
+def test_bad_arguments_are_named(change):
+    lengths = ops.convert_to_tensor([3], "int32")
+    with pytest.raises(ValueError, match=f"{next(iter(change))} must be at least"):
+        beam_search(None, (), lengths, 3, **change)

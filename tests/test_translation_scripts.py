@@ -1,0 +1,156 @@
+"""Translation as a user runs it: files in, a trained model, BLEU, lines translated."""
+
+import gzip
+import json
+import random
+
+import pytest
+
+from tests.test_scripts import metrics, script
+
+WORDS = {
+    "one": "eins",
+    "two": "zwei",
+    "three": "drei",
+    "four": "vier",
+    "five": "fünf",
+    "six": "sechs",
+}
+FLAGS = {
+    "data.vocab_size": 300,
+    "data.max_length": 24,
+    "data.bucket_lengths": "(12,24)",
+    "model.hidden_dim": 64,
+    "model.ffn_dim": 128,
+    "model.num_heads": 4,
+    "model.num_depths": 2,
+    "train.batch_size": 32,
+    "train.steps": 300,
+    "train.learning_rate_max": 1.0,
+    "train.warmup_steps": 100,
+    "train.checkpoint_every": 100,
+    "train.keep_checkpoints": 2,
+    "train.log_every": 50,
+    "decode.batch_size": 8,
+    "decode.extra_length": 6,
+}
+
+
+def write(folder):
+    generator = random.Random(0)
+    for name, count in (("train", 600), ("val", 20), ("test_2016_flickr", 20)):
+        sources = [generator.choices(list(WORDS), k=1 + i % 5) for i in range(count)]
+        texts = {
+            "en": [" ".join(words) for words in sources],
+            "de": [" ".join(WORDS[word] for word in words) for words in sources],
+        }
+        for language, lines in texts.items():
+            with gzip.open(folder / f"{name}.{language}.gz", "wt") as file:
+                file.write("".join(line + "\n" for line in lines))
+
+
+def train(workdir, data, variant="transevolve-fullff-1", **changes):
+    flags = {**FLAGS, "data.dir": data, "data.cache_dir": data / "cache", **changes}
+    return script(
+        "train.py",
+        f"--config=configs/multi30k.py:{variant}",
+        f"--workdir={workdir}",
+        *(f"--config.{name}={value}" for name, value in flags.items()),
+    )
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parallel")
+    write(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, data):
+    workdir = tmp_path_factory.mktemp("run")
+    result = train(workdir, data)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["step"] == 300
+    return workdir
+
+
+def test_train_leaves_a_whole_workdir(run):
+    rows = metrics(run)
+    validation = [row for row in rows if row["split"] == "validation"]
+    assert [row["step"] for row in validation] == [100, 200, 300]
+    assert validation[-1]["accuracy"] > 0.9
+    for name in ("config.json", "tokenizer/subwords.model", "checkpoints/last"):
+        assert (run / name).exists(), name
+
+
+def test_evaluate_scores_and_keeps_the_hypotheses(run):
+    result = script("evaluate.py", f"--workdir={run}")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found == json.loads((run / "results/test.json").read_text())
+    assert found["task"] == "multi30k" and found["examples"] == 20
+    assert min(found[name] for name in ("bleu_13a", "bleu_authors", "chrf")) > 50
+    assert "tok:13a" in found["signatures"]["bleu_13a"]
+    assert len((run / "results/test.txt").read_text().splitlines()) == 20
+    for text in ("| bleu_intl |", "source: ", "reference: ", "hypothesis: "):
+        assert text in result.stderr
+    assert "translating test" in result.stderr
+
+
+def test_averaged_checkpoints_and_their_mean(run):
+    result = script("evaluate.py", f"--workdir={run}", "--average_checkpoints=2")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["bleu_13a"] > 50 and found["mean_of_checkpoints"]["bleu_13a"] > 50
+    assert "| mean of 2 checkpoints |" in result.stderr
+    assert (run / "results/test-average-2.txt").exists()
+
+
+def test_lines_are_translated(run):
+    result = script(
+        "evaluate.py",
+        f"--workdir={run}",
+        "--interactive",
+        input_text="two five\n\none\n",
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "zwei fünf\n\neins\n"
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(run, tmp_path, data):
+    for steps in (100, 300):
+        result = train(tmp_path, data, **{"train.steps": steps})
+        assert result.returncode == 0, result.stderr
+    assert "going on from step 100" in result.stderr
+    assert (tmp_path / "metrics.jsonl").read_text() == (
+        run / "metrics.jsonl"
+    ).read_text()
+
+
+def test_a_damaged_file_ends_the_run_with_one_line(tmp_path, data):
+    for name in ("train", "val"):
+        for language in ("en", "de"):
+            with gzip.open(data / f"{name}.{language}.gz") as file:
+                lines = file.read().splitlines(keepends=True)
+            if (name, language) == ("train", "de"):
+                lines[4] = b"\xff\n"
+            (tmp_path / f"{name}.{language}").write_bytes(b"".join(lines))
+    model = tmp_path / "run"
+    result = train(model, tmp_path)
+    assert result.returncode == 1
+    error = result.stderr.splitlines()[-1]
+    assert error.startswith("error: ") and "train.de:5: expected UTF-8" in error
+    assert "Traceback" not in result.stderr
+    result = train(model, tmp_path, **{"data.on_error": "skip", "train.steps": 60})
+    assert result.returncode == 0, result.stderr
+    assert "1 bad rows skipped" in result.stderr
+
+
+def test_a_classifier_has_nothing_to_translate(tmp_path):
+    from tests.test_scripts import train as train_classifier
+
+    assert train_classifier(tmp_path / "run", tmp_path).returncode == 0
+    result = script("evaluate.py", f"--workdir={tmp_path / 'run'}", "--interactive")
+    assert result.returncode == 1
+    assert "--interactive: expected a translation run" in result.stderr

@@ -1,0 +1,42 @@
+"""Losses against their definitions and the authors' code."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.models.golden import load
+from training.losses import cross_entropy, smoothed_cross_entropy
+
+
+def test_golden_smoothed_loss():
+    golden = load("official_seq2seq_full")
+    labels = golden["labels"]
+    losses = smoothed_cross_entropy(labels, golden["out/logits"], 0.1).numpy()
+    found = losses[labels != 0].mean()
+    expected = float(golden["out/label_smoothed_loss_0.1"])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+def test_smoothing_is_its_definition(smoothing):
+    random = np.random.default_rng(0)
+    logits = random.normal(0, 3, (2, 4, 7)).astype("float32")
+    targets = random.integers(0, 7, (2, 4)).astype("int32")
+    soft = np.full(logits.shape, smoothing / 6)
+    np.put_along_axis(soft, targets[..., None], 1 - smoothing, axis=2)
+    log_probs = tf.nn.log_softmax(logits).numpy()
+    entropy = -(soft * np.log(np.maximum(soft, 1e-30))).sum(-1)
+    expected = -(soft * log_probs).sum(-1) - entropy
+    found = smoothed_cross_entropy(targets, logits, smoothing).numpy()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_smallest_smoothed_loss_is_zero():
+    classes, smoothing = 5, 0.1
+    logits = np.log([[0.9, *[smoothing / (classes - 1)] * (classes - 1)]])
+    loss = smoothed_cross_entropy([0], logits.astype("float32"), smoothing)
+    np.testing.assert_allclose(loss, 0, atol=1e-6)
+
+
+def test_negative_targets_give_a_finite_value():
+    assert np.isfinite(cross_entropy(tf.constant([-1]), tf.zeros([1, 3]))).all()

@@ -1,0 +1,50 @@
+"""Translating what is typed or piped in."""
+
+import sys
+from itertools import islice
+
+from decoding.translator import Translator
+from training.errors import UserError
+from training.evaluation import restore
+from training.tasks import TranslationTask
+
+
+def translate_lines(workdir, lines, average_checkpoints: int = 0) -> None:
+    """Prints the best translation of each line.
+
+    A terminal is answered line by line, a pipe in batches; blank lines stay blank.
+
+    Args:
+      workdir: of a translation run.
+      lines: text file, e.g. standard input.
+      average_checkpoints: as for `training.evaluation.evaluate`.
+
+    Raises:
+      UserError: if the workdir holds no translation run.
+    """
+    task, model, checkpoints, _ = restore(workdir)
+    if not isinstance(task, TranslationTask):
+        raise UserError(
+            f"--interactive: expected a translation run, found {task.config.task}"
+        )
+    if average_checkpoints:
+        checkpoints.restore_average(average_checkpoints)
+    else:
+        checkpoints.restore_best(workdir)
+    config = task.config
+    typed = lines.isatty()
+    settings = config.decode.copy_and_resolve_references()
+    if typed:
+        settings.batch_size = 1
+        data = config.data
+        print(
+            f"{data.source_language} to {data.target_language}; end with Ctrl-D",
+            file=sys.stderr,
+        )
+    translator = Translator(model, task.tokenizer, settings, config.data.bucket_lengths)
+    lines = (line.strip() for line in iter(lines.readline, ""))
+    while chunk := list(islice(lines, settings.batch_size)):
+        texts = [line for line in chunk if line]
+        found = iter(translator.translate(texts))
+        for line in chunk:
+            print(next(found)[0].text if line else "", flush=True)
