@@ -4,9 +4,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 
+import numpy as np
+
 from benchmarks.timing import interleave
 from training import config as configuration
-from training.tasks import make_task, make_tokenizer
+from training.tasks import ClassificationTask, make_task, make_tokenizer
 from training.trainer import one_device_trainer
 
 # In a round: enough batches that those prefetched while training do not count.
@@ -16,11 +18,12 @@ BATCHES, UPDATES = 50, 4
 def measure(config, rounds: int = 5) -> Iterator[dict]:
     """Yields a row for each stage of a training command's input, then for training.
 
-    Stages: "tokenize" reads (or generates) and tokenizes the training split without
-    the cache, as a first run does; "batch" deals out shuffled batches, as every epoch
-    does; "train" is the training step, which waits for the batches. Rates are of
-    whole examples and of their tokens without padding; `ratio_to_training` says how
-    many training steps a stage could feed.
+    Stages: "tokenize" reads (or generates) and tokenizes a classifier's training split
+    without the cache, as a first run does; "batch" deals out shuffled batches, which
+    for a translation are read and tokenized at that moment; "train" is the training
+    step, which waits for the batches. Rates are of whole examples and of their tokens
+    without padding; `ratio_to_training` says how many training steps a stage could
+    feed.
 
     Args:
       config: as from a file in `configs/`.
@@ -31,43 +34,51 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
       data.DataError: for bad input.
     """
     configuration.check(config)
-    settings = config.train
     tokenizer = make_tokenizer(config)
+    rates = {}
     with tempfile.TemporaryDirectory() as cache:
         with config.unlocked():
             config.data.cache_dir = cache
         task = make_task(config, tokenizer)
         start = time.perf_counter()
-        split = task.training_batches().split
-        seconds = time.perf_counter() - start
-        rates = {"tokenize": len(split.targets) / seconds}
         batcher = task.training_batches()
+        if isinstance(task, ClassificationTask):
+            seconds = time.perf_counter() - start
+            rates["tokenize"] = len(batcher.split.targets) / seconds
         batches = iter(batcher.train(seed=0))
         trainer, iterator = one_device_trainer(
-            task.build_model,
-            task.losses,
-            settings,
-            batcher.train(seed=0),
+            task.build_model, task.losses, config.train, batcher.train(seed=0)
         )
+        dealt = []
 
         def deal():
             for _ in range(BATCHES):
-                next(batches)
+                dealt.append(_count(next(batches)))
 
         calls = {"batch": deal, "train": lambda: trainer.train(iterator, UPDATES)}
-        seconds = interleave(calls, rounds, "batches and updates")
-        for stage, steps in (("batch", BATCHES), ("train", UPDATES)):
-            examples = rounds * steps * settings.batch_size
-            rates[stage] = examples / sum(seconds[stage])
-    tokens_per_example = float(split.lengths.mean())
+        with batcher.own_errors():
+            seconds = interleave(calls, rounds, "batches and updates")
+    examples, tokens = (sum(counts) for counts in zip(*dealt, strict=True))
+    for stage, steps in (("batch", BATCHES), ("train", UPDATES)):
+        steps_per_second = rounds * steps / sum(seconds[stage])
+        rates[stage] = steps_per_second * examples / len(dealt)
     for stage, rate in rates.items():
         yield {
             "benchmark": "input",
             "task": config.task,
             "model": config.variant,
             "stage": stage,
-            "batch": settings.batch_size,
+            "batch": config.train.batch_size,
             "examples_per_second": round(rate, 1),
-            "tokens_per_second": round(rate * tokens_per_example),
+            "tokens_per_second": round(rate * tokens / examples),
             "ratio_to_training": round(rate / rates["train"], 2),
         }
+
+
+def _count(batch):
+    """Real examples of a batch, and their tokens; of both sides in a translation."""
+    inputs, targets = batch["inputs"].numpy(), batch["targets"].numpy()
+    tokens = np.count_nonzero(inputs)
+    if targets.ndim == 2:
+        tokens += np.count_nonzero(targets)
+    return np.count_nonzero(inputs[:, 0]), tokens

@@ -1,7 +1,8 @@
 """Datasets as batches of token ids.
 
-A dataset is a module with `CLASS_NAMES`, `SPLITS`, `SOURCES`, `read(config, split)`
-and `identify(config, split)`; to add one, write the module and name it in `DATASETS`.
+A classification dataset is a module with `CLASS_NAMES`, `SPLITS`, `SOURCES`,
+`read(config, split)` and `identify(config, split)`; to add one, write the module and
+name it in `DATASETS`. Translation has one module, `parallel_text`, for all datasets.
 Importing this package stays cheap: the processes that generate ListOps do.
 """
 

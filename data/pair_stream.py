@@ -1,5 +1,6 @@
 """Parallel text as token ids, read anew each time: no corpus is too large."""
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import islice
 
@@ -48,7 +49,7 @@ class PairStream:
         )
         dataset = texts.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
-        self._dataset = dataset.with_options(own_threads())
+        self._dataset = dataset.with_options(own_threads(2 + os.cpu_count()))
 
     @property
     def skipped(self) -> int:
@@ -77,12 +78,12 @@ class PairStream:
             self._failure = error
 
 
-def own_threads() -> tf.data.Options:
-    """Threads of a dataset's own.
+def own_threads(num_threads: int = 2) -> tf.data.Options:
+    """So many threads of a dataset's own.
 
     A dataset whose generator waits for another dataset holds one of the threads that
     all share; where there are as many such waits as threads, none would go on.
     """
     options = tf.data.Options()
-    options.threading.private_threadpool_size = 2
+    options.threading.private_threadpool_size = num_threads
     return options

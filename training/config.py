@@ -65,6 +65,15 @@ def check(config: ConfigDict) -> None:
         _fail("model.hidden_dim", expected, config.model.hidden_dim)
     if fields.get("model.feed_forward") == "rotation" and config.model.ffn_dim % 2:
         _fail("model.ffn_dim", "an even number", config.model.ffn_dim)
+    if config.data.dataset == "parallel_text":
+        if limit < 2:
+            _fail("data.max_length", "at least 2: a subword and the end", limit)
+        if config.data.source_language == config.data.target_language:
+            expected = "another language than data.source_language"
+            _fail("data.target_language", expected, config.data.target_language)
+        if config.train.batch_unit == "tokens" and config.train.batch_size < limit:
+            expected = f"at least data.max_length={limit} tokens"
+            _fail("train.batch_size", expected, config.train.batch_size)
     if config.data.dataset == "listops":
         if config.data.min_length + 1 >= limit:
             expected = f"at least 2 below data.max_length={limit}"

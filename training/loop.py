@@ -10,6 +10,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from data import tokenizers
+from data.pair_batching import Buckets
 from training import config as configuration
 from training.checkpoints import Checkpoints
 from training.errors import UserError
@@ -89,10 +90,13 @@ def _check_strategy(config, strategy):
             f"one shape, found {buckets}; give ({buckets[-1]},)"
         )
     replicas = strategy.num_replicas_in_sync
-    if config.train.batch_size % replicas:
+    settings = config.train
+    unit = settings.get("batch_unit", "sentences")
+    rows = Buckets(buckets, settings.batch_size, unit).rows
+    if any(rows % replicas):
         raise UserError(
-            f"--config.train.batch_size: expected a multiple of the {replicas} "
-            f"devices, found {config.train.batch_size}"
+            f"--config.train.batch_size: expected batches of a multiple of the "
+            f"{replicas} devices, found {settings.batch_size} {unit}: {rows} rows"
         )
 
 
@@ -113,7 +117,7 @@ def _run(task, trainer, evaluator, train, validation, checkpoints, workdir):
             totals = _advance(trainer, iterator, step, settings.steps_per_loop, bar)
             speed = totals.targets / (time.monotonic() - start)
             speed = {f"{task.unit}_per_second": speed}
-            where = {"epoch": step / train.num_batches} if train.num_batches else {}
+            where = {"epoch": step / train.num_batches} if "epochs" in settings else {}
             rate = {"learning_rate": trainer.learning_rate}
             log.write("train", step, {**where, **totals.metrics(), **rate}, speed)
             if step in (pause, total):

@@ -1,0 +1,71 @@
+"""Lists of texts through a model that has learned nothing."""
+
+import io
+
+import numpy as np
+import pytest
+import sentencepiece
+from ml_collections import ConfigDict
+
+from data.subwords import SubwordTokenizer
+from decoding.translator import Translator
+from models import build_encoder_decoder
+from tests.models.builders import SMALL, randomize
+
+TEXTS = ["a dog", "", "two dogs run in the snow today", "a " * 40, "snow"]
+SETTINGS = ConfigDict(
+    {"beam_size": 3, "length_penalty": 0.6, "extra_length": 4, "batch_size": 2}
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["two dogs run in the snow today", "a dog"]),
+        model_writer=model,
+        vocab_size=40,
+        hard_vocab_limit=False,
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+        minloglevel=2,
+    )
+    return SubwordTokenizer(model.getvalue())
+
+
+@pytest.fixture(scope="module")
+def translator(tokenizer):
+    config = {**SMALL, "feed_forward": "rotation"}
+    model = randomize(build_encoder_decoder(config, tokenizer.vocabulary_size))
+    return Translator(model, tokenizer, SETTINGS, (8, 16))
+
+
+@pytest.fixture(scope="module")
+def translated(translator):
+    done = []
+    return translator.translate(TEXTS, done.append), done
+
+
+def test_every_text_has_its_best_translations(translated):
+    results, done = translated
+    assert len(results) == len(TEXTS) and sum(done) == len(TEXTS)
+    for best in results:
+        assert len(best) == SETTINGS.beam_size
+        scores = [translation.score for translation in best]
+        assert scores == sorted(scores, reverse=True) and np.isfinite(scores).all()
+        assert all(isinstance(translation.text, str) for translation in best)
+
+
+def test_a_text_does_not_depend_on_the_others(translator, translated):
+    for text, expected in zip(TEXTS, translated[0], strict=True):
+        (alone,) = translator.translate([text])
+        assert [x.text for x in alone] == [x.text for x in expected]
+        np.testing.assert_allclose(
+            [x.score for x in alone], [x.score for x in expected], rtol=1e-4
+        )
+
+
+def test_no_texts(translator):
+    assert translator.translate([]) == []
