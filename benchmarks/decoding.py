@@ -16,8 +16,6 @@ from models.convert import fold_rotations
 
 VOCABULARY_SIZE = 32_000
 START = 2
-# Outside the vocabulary: no hypothesis ends, so every search takes all its steps.
-NEVER = VOCABULARY_SIZE
 RECOMPUTED = "-recomputed"
 
 
@@ -53,7 +51,9 @@ def measure(
       UserError: if a model is unknown or has no decoder.
     """
     models.check(names, models.names())
-    sources = np.random.default_rng(0).integers(4, 1000, (batch_size, source_length))
+    sources = np.random.default_rng(0).integers(
+        START + 1, VOCABULARY_SIZE, (batch_size, source_length)
+    )
     for length in lengths:
         calls, cache_bytes = {}, {}
         for name in names:
@@ -109,7 +109,8 @@ def _search(model, make_step, empty_cache, sources, beam_size, length) -> Callab
             length,
             beam_size,
             start=START,
-            end=NEVER,
+            # Outside the vocabulary: no hypothesis ends, every search takes all steps.
+            end=VOCABULARY_SIZE,
         ).scores
 
     return lambda: search(sources).numpy()
@@ -149,6 +150,7 @@ def recomputing_step(model, sources):
             training=False,
         )
         logits = model.embedding.logits(decoded[:, -1:])
-        return ops.reshape(logits, (batch_size, beams, -1)), cache
+        shape = (batch_size, beams, model.vocabulary_size)
+        return ops.reshape(logits, shape), cache
 
     return step

@@ -1,10 +1,24 @@
 """What the benchmarks yield, on models and lengths that take seconds."""
 
 import keras
+import numpy as np
 import pytest
+from keras import ops
 
-from benchmarks import floor, memory, models, parameters, rows, speed, timing
+from benchmarks import (
+    decoding,
+    floor,
+    memory,
+    models,
+    parameters,
+    rows,
+    speed,
+    timing,
+)
 from configs.common import VARIANTS
+from decoding.beam_search import beam_search
+from models import build_encoder_decoder
+from tests.models.builders import SMALL, TRANSFORMER, randomize, tokens
 from training.errors import UserError
 
 PAIR = ["transformer", "transevolve-fullff-1"]
@@ -140,3 +154,31 @@ def test_markdown_says_once_what_all_rows_share():
         "| model | seconds | parameters |\n| --- | --: | --: |\n"
         "| a | 1.5 |  |\n| b |  | 12,345 |"
     )
+
+
+def test_decode_rows(monkeypatch):
+    monkeypatch.setattr(decoding, "VOCABULARY_SIZE", 50)
+    names = ["transformer", "transevolve-randomff-1"]
+    rows = list(decoding.measure(names, [3], "small", 2, 2, 5))
+    assert [row["model"] for row in rows] == names
+    for row in rows:
+        assert row["ratio_to_recomputing"] > 0 and row["ratio_to_transformer"] > 0
+        assert row["tokens_per_second"] == pytest.approx(6 / row["seconds"], rel=0.1)
+    # float32: keys and values of 6 layers; K, b^l and values of one block of depth 6.
+    assert rows[0]["cache_bytes_per_token"] == 4 * 12 * 256
+    assert rows[1]["cache_bytes_per_token"] == 4 * (2 * 256 + 6 * (8 + 256))
+
+
+@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
+def test_recomputing_finds_what_the_cache_finds(config):
+    model = randomize(build_encoder_decoder(config, 40))
+    sources = tokens(batch=2, length=6)
+    found = [
+        beam_search(step(model, sources), cache(2, 15), ops.array([5, 5]), 5, 3)
+        for step, cache in (
+            (decoding.cached_step, model.empty_cache),
+            (decoding.recomputing_step, decoding.token_cache),
+        )
+    ]
+    np.testing.assert_array_equal(found[0].tokens, found[1].tokens)
+    np.testing.assert_allclose(found[0].scores, found[1].scores, rtol=1e-4)
