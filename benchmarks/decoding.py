@@ -34,7 +34,7 @@ def measure(
     Each search translates `batch_size` random sentences to exactly `length` tokens,
     the encoder included. A row has the median of the rounds, their spread, tokens and
     sentences a second, the ratio of speeds in the same round to the Transformer, to
-    the same model without a cache, which runs the decoder over the whole prefix at
+    the same model without a cache, which runs the decoder over each hypothesis at
     every step, and the bytes that the cache holds for each token of a hypothesis.
 
     Args:
@@ -132,7 +132,10 @@ def token_cache(batch_size, slots):
 
 
 def recomputing_step(model, sources):
-    """Runs the decoder over each hypothesis from its start; the encoder only once."""
+    """Runs the decoder over each hypothesis from its start; the encoder only once.
+
+    Shapes are static, as those of the cached step: positions to come are padding.
+    """
     encoded = model.encode(sources, training=False)
     source_mask = sources != 0
 
@@ -141,7 +144,7 @@ def recomputing_step(model, sources):
         cache = ops.slice_update(cache, (0, position * beams), tokens)
         seen = ops.where(visible, cache[:, None], 0)
         seen = ops.reshape(seen, (batch_size * beams, -1, beams))
-        prefixes = ops.sum(seen, axis=2)[:, : position + 1]
+        prefixes = ops.sum(seen, axis=2)
         decoded = model.decoder(
             model.embedding(prefixes),
             ops.repeat(encoded, beams, axis=0),
@@ -149,8 +152,7 @@ def recomputing_step(model, sources):
             ops.repeat(source_mask, beams, axis=0),
             training=False,
         )
-        logits = model.embedding.logits(decoded[:, -1:])
-        shape = (batch_size, beams, model.vocabulary_size)
-        return ops.reshape(logits, shape), cache
+        new = ops.reshape(decoded[:, position], (batch_size, beams, -1))
+        return model.embedding.logits_at_position(new), cache
 
     return step

@@ -74,6 +74,10 @@ class TokenEmbedding(keras.layers.Layer):
         """The table as output layer: (batch, n, d) to (batch, n, vocabulary_size)."""
         return ops.matmul(x, ops.transpose(self.embeddings))
 
+    def logits_at_position(self, x):
+        """`logits` of few rows, (batch, beams, d): there this order is the faster."""
+        return ops.einsum("vd,bnd->bnv", self.embeddings, x)
+
     def compute_output_shape(self, input_shape):
         return (*input_shape, self.hidden_dim)
 

@@ -92,7 +92,7 @@ class EncoderDecoder(keras.Model):
         """
         x = self.embedding.at_position(tokens, position)
         x, cache = self.decoder.step(x, memory, cache, position, visible)
-        return self.embedding.logits(x), cache
+        return self.embedding.logits_at_position(x), cache
 
     def get_config(self):
         serialize = keras.saving.serialize_keras_object
