@@ -251,7 +251,7 @@ def test_evaluating_nothing(tmp_path):
 
 def test_two_devices_train_as_one(tmp_path, cache):
     """Two logical CPU devices, the same global batch: the same loss curve."""
-    result = script("tests/training/two_devices.py", tmp_path, cache)
+    result = script("tests/training/two_devices.py", "listops", tmp_path, cache)
     assert result.returncode == 0, result.stderr
     assert "replicas drop different features: True" in result.stdout
     one, two = (metrics(tmp_path / name) for name in ("one_device", "mirrored"))

@@ -154,3 +154,28 @@ def test_a_classifier_has_nothing_to_translate(tmp_path):
     result = script("evaluate.py", f"--workdir={tmp_path / 'run'}", "--interactive")
     assert result.returncode == 1
     assert "--interactive: expected a translation run" in result.stderr
+
+
+def test_two_devices_train_as_one(tmp_path, data):
+    arguments = ("translation", tmp_path, data)
+    result = script("tests/training/two_devices.py", *arguments)
+    assert result.returncode == 0, result.stderr
+    one, two = (metrics(tmp_path / name) for name in ("one_device", "mirrored"))
+    assert [row["step"] for row in one] == [5, 10, 10, 15, 20, 20]
+    for first, second in zip(one, two, strict=True):
+        assert first["step"] == second["step"]
+        assert first["loss"] == pytest.approx(second["loss"], abs=1e-3)
+
+
+def test_benchmark_input_of_a_translation(data):
+    flags = {**FLAGS, "data.dir": data, "data.cache_dir": data}
+    result = script(
+        "benchmark.py",
+        "input",
+        "--config=configs/multi30k.py:transevolve-fullff-1",
+        *(f"--config.{name}={value}" for name, value in flags.items()),
+    )
+    assert result.returncode == 0, result.stderr
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["stage"] for row in rows] == ["batch", "train"]
+    assert all(row["tokens_per_second"] > 0 for row in rows)

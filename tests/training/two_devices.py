@@ -1,4 +1,7 @@
-"""Trains one model on one and on two logical CPU devices; run by test_scripts.py."""
+"""Trains one model on one and on two logical CPU devices; tests run it as a script.
+
+two_devices.py TASK WORKDIR FOLDER, the folder of a cache or of parallel text.
+"""
 
 import sys
 from pathlib import Path
@@ -12,28 +15,43 @@ tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
-from configs.listops import get_config  # noqa: E402
+from configs import listops, multi30k  # noqa: E402
 from models import build_classifier  # noqa: E402
-from tests.test_scripts import FLAGS  # noqa: E402
+from tests import test_scripts, test_translation_scripts  # noqa: E402
 from training.loop import train_and_evaluate  # noqa: E402
 from training.strategy import make_strategy, separate_dropout  # noqa: E402
 
-workdir, cache = map(Path, sys.argv[1:])
-for name, replicas in (("one_device", 1), ("mirrored", 2)):
-    config = get_config("transevolve-fullff-1")
-    config.update_from_flattened_dict(
-        {
-            **FLAGS,
-            "data.bucket_lengths": (16, 24),
-            "data.cache_dir": str(cache),
-            # Replicas draw dropout masks of their own: no curve would be the same.
-            "model.dropout": 0.0,
+task, workdir, folder = sys.argv[1], *map(Path, sys.argv[2:])
+
+
+def make_config():
+    if task == "listops":
+        config = listops.get_config("transevolve-fullff-1")
+        flags = {**test_scripts.FLAGS, "data.bucket_lengths": (16, 24)}
+    else:
+        config = multi30k.get_config("transevolve-fullff-1")
+        flags = {
+            **test_translation_scripts.FLAGS,
+            "data.dir": str(folder),
+            "data.bucket_lengths": (24,),
+            "train.steps": 20,
+            "train.checkpoint_every": 10,
+            "train.log_every": 5,
         }
-    )
+    # Replicas draw dropout masks of their own: no curve would be the same.
+    flags |= {"data.cache_dir": str(folder), "model.dropout": 0.0}
+    config.update_from_flattened_dict(flags)
+    return config
+
+
+for name, replicas in (("one_device", 1), ("mirrored", 2)):
     strategy = make_strategy(name)
     assert strategy.num_replicas_in_sync == replicas
-    train_and_evaluate(config, workdir / name, strategy)
+    train_and_evaluate(make_config(), workdir / name, strategy)
 
+if task != "listops":
+    sys.exit()
+config = make_config()
 with strategy.scope():
     model = build_classifier({**config.model, "dropout": 0.5}, 16, 10)
 separate_dropout(model, strategy)
