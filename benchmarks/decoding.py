@@ -13,6 +13,7 @@ from benchmarks.timing import interleave, speedup
 from decoding.beam_search import beam_search
 from models import build_encoder_decoder
 from models.convert import fold_rotations
+from models.decoding_cache import grow, write
 
 VOCABULARY_SIZE = 32_000
 START = 2
@@ -68,7 +69,7 @@ def measure(
                 calls[name + RECOMPUTED] = _search(
                     model, recomputing_step, token_cache, *arguments
                 )
-            cache = tf.nest.flatten(model.empty_cache(1, 1))
+            cache = tf.nest.flatten(grow(model.empty_cache(1), 1))
             cache_bytes[name] = sum(x.shape.num_elements() * 4 for x in cache)
         seconds = interleave(calls, rounds, f"decoding {length} tokens")
         for name in names:
@@ -104,7 +105,7 @@ def _search(model, make_step, empty_cache, sources, beam_size, length) -> Callab
     def search(sources):
         return beam_search(
             make_step(model, sources),
-            empty_cache(batch_size, length * beam_size),
+            empty_cache(batch_size),
             lengths,
             length,
             beam_size,
@@ -126,9 +127,9 @@ def cached_step(model, sources):
     return step
 
 
-def token_cache(batch_size, slots):
+def token_cache(batch_size):
     """For `recomputing_step`: the tokens of all positions and beams."""
-    return ops.zeros((batch_size, slots), "int32")
+    return ops.zeros((batch_size, 1, 0, 1), "int32")
 
 
 def recomputing_step(model, sources):
@@ -141,8 +142,8 @@ def recomputing_step(model, sources):
 
     def step(tokens, cache, position, visible):
         batch_size, beams = tokens.shape
-        cache = ops.slice_update(cache, (0, position * beams), tokens)
-        seen = ops.where(visible, cache[:, None], 0)
+        cache = write(cache, tokens[:, None, :, None], position)
+        seen = ops.where(visible, cache[:, :, :, 0], 0)
         seen = ops.reshape(seen, (batch_size * beams, -1, beams))
         prefixes = ops.sum(seen, axis=2)
         decoded = model.decoder(

@@ -5,7 +5,12 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from models.decoding_cache import grow
+
 IMPOSSIBLE = -1e9
+# The cache starts with so many positions, and doubles when they are full: shapes stay
+# static, and short targets do not attend to the slots of long ones.
+FIRST_POSITIONS = 32
 
 
 class Hypotheses(NamedTuple):
@@ -70,9 +75,9 @@ def beam_search(
 
     Args:
       step: function of tokens (batch, beams), the cache, the position and `visible`
-        (batch, beams, max_length * beams) that returns the logits of the next token
+        (batch, beams, slots of the cache) that returns the logits of the next token
         (batch, beams, vocabulary) and the new cache, as `EncoderDecoder.step`.
-      cache: empty, with `max_length * beam_size` slots.
+      cache: without slots, see `models.decoding_cache`; grown as targets do.
       max_lengths: int32 (batch,), the longest target of each sentence, end included,
         from 1.
       max_length: the largest that max_lengths may hold; sets the shapes.
@@ -104,25 +109,39 @@ def beam_search(
         cache=cache,
     )
 
-    def unfinished(*search):
-        search = _Search(*search)
-        return ops.logical_and(search.position < max_length, ops.any(search.active))
+    for positions in _sizes(max_length):
 
-    def advance(*search):
-        return _advance(_Search(*search), step, max_lengths, alpha, start, end)
+        def unfinished(*search, positions=positions):
+            search = _Search(*search)
+            return ops.logical_and(search.position < positions, ops.any(search.active))
 
-    search = _Search(*ops.while_loop(unfinished, advance, tuple(search)))
+        def advance(*search, positions=positions):
+            search = _Search(*search)
+            return _advance(search, step, positions, max_lengths, alpha, start, end)
+
+        grown = search._replace(cache=grow(search.cache, positions * beam_size))
+        search = _Search(*ops.while_loop(unfinished, advance, tuple(grown)))
     return _results(search, alpha)
 
 
-def _advance(search, step, max_lengths, alpha, start, end):
+def _sizes(max_length):
+    """Positions of the cache, one size after the other."""
+    positions = FIRST_POSITIONS
+    while positions < max_length:
+        yield positions
+        positions *= 2
+    yield max_length
+
+
+def _advance(search, step, positions, max_lengths, alpha, start, end):
     position = search.position
     batch, beams, max_length = search.alive.shape
     own = ops.arange(beams, dtype="int32")
     now = ops.arange(max_length) == position
     slots = ops.where(now, own[:, None], search.slots)
     visible = ops.logical_and(
-        slots[..., None] == own, (ops.arange(max_length) <= position)[:, None]
+        slots[:, :, :positions, None] == own,
+        (ops.arange(positions) <= position)[:, None],
     )
     before = ops.arange(max_length) == position - 1
     tokens = ops.sum(ops.where(before, search.alive, 0), axis=-1)
@@ -131,7 +150,7 @@ def _advance(search, step, max_lengths, alpha, start, end):
         tokens,
         search.cache,
         position,
-        ops.reshape(visible, (batch, beams, max_length * beams)),
+        ops.reshape(visible, (batch, beams, positions * beams)),
     )
     # Twice as many as beams: even if all beams' ends are among them, enough go on.
     # A single beam takes the best token, be it the end: greedy search.

@@ -95,7 +95,7 @@ class Translator:
 
         return beam_search(
             step,
-            self._model.empty_cache(batch_size, longest * beams),
+            self._model.empty_cache(batch_size),
             lengths + self.settings.extra_length,
             longest,
             beams,

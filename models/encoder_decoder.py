@@ -67,14 +67,12 @@ class EncoderDecoder(keras.Model):
             self.encode(source, training=False), ops.not_equal(source, PADDING_ID)
         )
 
-    def empty_cache(self, batch_size, slots):
-        """What `step` keeps of earlier target tokens: nothing yet.
+    def empty_cache(self, batch_size):
+        """What `step` keeps of earlier target tokens, of so many sentences.
 
-        Args:
-          batch_size: sentences.
-          slots: longest target times beams.
+        It has no slots yet: `models.decoding_cache.grow` adds them.
         """
-        return self.decoder.empty_cache(batch_size, slots)
+        return self.decoder.empty_cache(batch_size)
 
     def step(self, tokens, memory, cache, position, visible):
         """Logits of the next token; nothing is computed again for earlier ones.
@@ -82,7 +80,7 @@ class EncoderDecoder(keras.Model):
         Args:
           tokens: int32 (batch, beams), the tokens at `position`.
           memory: of the source.
-          cache: of earlier positions.
+          cache: of earlier positions, with slots for this one.
           position: scalar, int32, from 0.
           visible: bool (batch, beams, slots): the earlier tokens of each beam and its
             own new one; see `models.decoding_cache`.

@@ -153,12 +153,12 @@ class TimeEvolvingAttention(keras.layers.Layer):
           padding_mask: (batch, keys), true at real tokens; None if all are real.
 
         Returns:
-          K, (batch, heads, keys, D/H), and b^l, (batch, heads, depths, keys).
+          K, (batch, heads, keys, D/H), and b^l, (batch, heads, keys, depths).
         """
         keys = ops.matmul(context, self.key_kernel)
-        biases = ops.swapaxes(self.biases(keys), 2, 3)
+        biases = self.biases(keys)
         if padding_mask is not None:
-            visible = ops.cast(padding_mask, "bool")[:, None, None, :]
+            visible = ops.cast(padding_mask, "bool")[:, None, :, None]
             biases = ops.where(visible, biases, MASKED)
         return split_heads(keys, self.num_heads), biases
 
@@ -177,7 +177,7 @@ class TimeEvolvingAttention(keras.layers.Layer):
             ops.matmul(x, self.query_kernel) * self.scale, self.num_heads
         )
         scores = scaled_scores(queries, keys, causal=False)
-        scores = scores[:, :, None] + biases[:, :, :, None]
+        scores = scores[:, :, None] + ops.swapaxes(biases, 2, 3)[:, :, :, None]
         if visible is not None:
             scores = ops.where(visible[:, None, None], scores, MASKED)
         return ops.softmax(scores, axis=-1)

@@ -17,7 +17,7 @@ class SourceMemory(NamedTuple):
 
     Attributes:
       keys: K, (batch, heads, source, D/H).
-      biases: b^l, (batch, heads, depths, source), masked at padding.
+      biases: b^l, (batch, heads, source, depths), masked at padding.
       values: the normalised encoder output, (batch, heads, source, d/H); all depths'.
     """
 
@@ -33,7 +33,7 @@ class BlockCache(NamedTuple):
 
     Attributes:
       keys: K, (batch, heads, slots, D/H).
-      biases: b^l, (batch, heads, depths, slots).
+      biases: b^l, (batch, heads, slots, depths).
       values: list, one per depth: normalised X^l, (batch, heads, slots, d/H).
     """
 
@@ -122,18 +122,17 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
             split_heads(self.source_norm(encoded), self.num_heads),
         )
 
-    def empty_cache(self, batch_size, slots):
-        """`BlockCache` without a token; shapes are static."""
-        depths, width = self.num_depths, self.self_attention.hidden_dim
-        size = width // self.num_heads
+    def empty_cache(self, batch_size):
+        """`BlockCache` without slots."""
+        size = self.self_attention.hidden_dim // self.num_heads
 
-        def zeros(*shape):
-            return ops.zeros((batch_size, self.num_heads, *shape), self.compute_dtype)
+        def buffer(size):
+            return ops.zeros((batch_size, self.num_heads, 0, size), self.compute_dtype)
 
         return BlockCache(
-            zeros(slots, 2 * size),
-            zeros(depths, slots),
-            [zeros(slots, size) for _ in range(depths)],
+            buffer(2 * size),
+            buffer(self.num_depths),
+            [buffer(size) for _ in range(self.num_depths)],
         )
 
     def step(self, x, memory, cache, position, visible):
@@ -150,14 +149,14 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
           (batch, beams, width), and the cache with this position.
         """
         keys, biases = self.self_attention.keys_and_biases(x)
-        keys = write(cache.keys, keys, position, axis=2)
-        biases = write(cache.biases, biases, position, axis=3)
+        keys = write(cache.keys, keys, position)
+        biases = write(cache.biases, biases, position)
         weights = self.self_attention.probabilities(x, keys, biases, visible)
         from_source = self._attend_to_source(x, memory)
         all_values = []
         for depth in range(self.num_depths):
             values = split_heads(self.self_norms[depth](x), self.num_heads)
-            values = write(cache.values[depth], values, position, axis=2)
+            values = write(cache.values[depth], values, position)
             all_values.append(values)
             attended = merge_heads(ops.matmul(weights[:, :, depth], values))
             x = self._add_self(x, depth, attended)
@@ -193,9 +192,9 @@ class TransEvolveDecoder(TransEvolveStack):
         """What `step` needs of the source, block by block."""
         return [block.memory(encoded, source_mask) for block in self.blocks]
 
-    def empty_cache(self, batch_size, slots):
-        """What `step` keeps of earlier tokens, block by block: none yet."""
-        return [block.empty_cache(batch_size, slots) for block in self.blocks]
+    def empty_cache(self, batch_size):
+        """What `step` keeps of earlier tokens, block by block: no slots yet."""
+        return [block.empty_cache(batch_size) for block in self.blocks]
 
     def step(self, x, memory, cache, position, visible):
         """Decodes one position; see `TransEvolveDecoderBlock.step`."""

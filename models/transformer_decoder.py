@@ -159,11 +159,10 @@ class TransformerDecoderLayer(keras.layers.Layer):
         """`SourceMemory` of an encoder output, for `step`."""
         return SourceMemory(self._of_source(encoded), _keys(source_mask))
 
-    def empty_cache(self, batch_size, slots):
-        """`KeysAndValues` without a token; 2 d numbers a slot."""
-        width = self.query.units
-        shape = (batch_size, self.num_heads, slots, width // self.num_heads)
-        zeros = ops.zeros(shape, self.compute_dtype)
+    def empty_cache(self, batch_size):
+        """`KeysAndValues` without slots; 2 d numbers each."""
+        size = self.query.units // self.num_heads
+        zeros = ops.zeros((batch_size, self.num_heads, 0, size), self.compute_dtype)
         return KeysAndValues(zeros, zeros)
 
     def step(self, x, memory, cache, position, visible):
@@ -181,10 +180,7 @@ class TransformerDecoderLayer(keras.layers.Layer):
         """
         queries, new = self._self_projections(x)
         cache = KeysAndValues(
-            *(
-                write(old, part, position, 2)
-                for old, part in zip(cache, new, strict=True)
-            )
+            *(write(old, part, position) for old, part in zip(cache, new, strict=True))
         )
         x = self._add_self(x, self._attend(queries, cache, visible[:, None]))
         attended = self._attend(self._cross_queries(x), *memory)
@@ -251,9 +247,9 @@ class TransformerDecoder(keras.layers.Layer):
         """What `step` needs of the source, layer by layer."""
         return [layer.memory(encoded, source_mask) for layer in self.layers]
 
-    def empty_cache(self, batch_size, slots):
-        """What `step` keeps of earlier tokens, layer by layer: none yet."""
-        return [layer.empty_cache(batch_size, slots) for layer in self.layers]
+    def empty_cache(self, batch_size):
+        """What `step` keeps of earlier tokens, layer by layer: no slots yet."""
+        return [layer.empty_cache(batch_size) for layer in self.layers]
 
     def step(self, x, memory, cache, position, visible):
         """Decodes one position; see `TransformerDecoderLayer.step`."""

@@ -38,7 +38,7 @@ def search(model, source, beam_size, longest, alpha=0.6, max_lengths=None):
         max_lengths = np.full(batch, longest)
     found = beam_search(
         step,
-        model.empty_cache(batch, longest * beam_size),
+        model.empty_cache(batch),
         ops.convert_to_tensor(max_lengths, "int32"),
         longest,
         beam_size,
@@ -130,7 +130,7 @@ def scripted(table):
     table = np.asarray(table, "float32")
 
     def step(tokens, cache, position, visible):
-        return ops.take(ops.convert_to_tensor(table), tokens, axis=0), cache + 1
+        return ops.take(ops.convert_to_tensor(table), tokens, axis=0), cache
 
     return step
 
@@ -138,7 +138,7 @@ def scripted(table):
 def scripted_search(table, beam_size, longest, alpha):
     found = beam_search(
         scripted(table),
-        ops.zeros((), "int32"),
+        (),
         ops.convert_to_tensor([longest], "int32"),
         longest,
         beam_size,
@@ -165,13 +165,13 @@ def test_a_sentence_stops_when_nothing_alive_can_win():
         calls.append(1)
         logits = np.full((1, 2, 5), -10.0, "float32")
         logits[..., END] = 5.0
-        return ops.convert_to_tensor(logits), cache + 1
+        return ops.convert_to_tensor(logits), cache
 
     if keras.backend.backend() != "tensorflow":
         pytest.skip("counts the steps of an eager loop")
     found = beam_search(
         step,
-        ops.zeros((), "int32"),
+        (),
         ops.convert_to_tensor([50], "int32"),
         50,
         2,
@@ -221,7 +221,7 @@ def search_tensors(model):
 
     return beam_search(
         step,
-        model.empty_cache(3, 21),
+        model.empty_cache(3),
         ops.convert_to_tensor([7, 7, 7], "int32"),
         7,
         3,
@@ -236,3 +236,13 @@ def test_bad_arguments_are_named(change):
     lengths = ops.convert_to_tensor([3], "int32")
     with pytest.raises(ValueError, match=f"{next(iter(change))} must be at least"):
         beam_search(None, (), lengths, 3, **change)
+
+
+def test_growing_caches_change_nothing(monkeypatch):
+    """Sizes of 2, 4, 8 and 10 positions find what one size of 10 finds."""
+    model = build(30)
+    expected, scores = search(model, SOURCE, 4, 10)
+    monkeypatch.setattr("decoding.beam_search.FIRST_POSITIONS", 2)
+    found, found_scores = search(model, SOURCE, 4, 10)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found_scores, scores, rtol=1e-4)

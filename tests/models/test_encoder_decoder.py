@@ -8,6 +8,7 @@ from keras import ops
 from configs.common import SIZES, VARIANTS
 from models import build_encoder_decoder
 from models.convert import fold_rotations, to_form
+from models.decoding_cache import grow
 from tests.models import golden as goldens
 from tests.models.builders import SMALL, TRANSFORMER, VOCABULARY_SIZE, randomize, tokens
 from tests.models.gradients import gradients
@@ -154,7 +155,7 @@ def decode(model, source, target):
     """Logits of a target fed token by token through the cache, one beam."""
     batch, length = target.shape
     memory = model.memory(source)
-    cache = model.empty_cache(batch, length)
+    cache = grow(model.empty_cache(batch), length)
     logits = []
     for position in range(length):
         visible = np.broadcast_to(np.arange(length) <= position, (batch, 1, length))
@@ -183,7 +184,7 @@ def test_beams_see_their_own_past(model):
     chosen = random.integers(1, VOCABULARY_SIZE, shape).astype("int32")
     parents = random.integers(0, beams, shape)
     memory = model.memory(SOURCE)
-    cache = model.empty_cache(batch, length * beams)
+    cache = grow(model.empty_cache(batch), length * beams)
     # slots[b, k, p]: the beam whose slot holds position p of beam k's text.
     slots = np.zeros(shape, int)
     texts = np.zeros(shape, "int32")
