@@ -23,8 +23,12 @@ INTERACTIVE = flags.DEFINE_bool(
 def main(argv):
     del argv
     if INTERACTIVE.value:
+        from training.errors import UserError
         from training.interactive import translate_lines
 
+        if SPLIT.present:
+            raise UserError("--split: --interactive does not take it")
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
         translate_lines(WORKDIR.value, sys.stdin, AVERAGE_CHECKPOINTS.value)
         return
     from training.evaluation import evaluate

@@ -2,6 +2,8 @@
 
 import logging
 
+import numpy as np
+
 from data import parallel_text, subword_vocabulary
 from data.errors import DataError, RowErrors
 from data.packed_pairs import PackedPairs
@@ -75,10 +77,13 @@ class TranslationData:
             f"{stream.skipped:,}",
         )
         lengths = list(self.config.bucket_lengths)
-        lengths += range(
-            2 * lengths[-1], pairs.longer_sides.max() + lengths[-1], lengths[-1]
-        )
-        return EvaluationBatcher(pairs, Buckets(lengths, batch_size, batch_unit))
+        longest = lengths[-1]
+        lengths += range(2 * longest, pairs.longer_sides.max() + longest, longest)
+        buckets = Buckets(lengths, batch_size, batch_unit)
+        # Long rows are fewer, so that they take no more memory than others.
+        fewer = np.maximum(buckets.rows * longest**2 // buckets.lengths**2, 1)
+        buckets.rows = np.where(buckets.lengths > longest, fewer, buckets.rows)
+        return EvaluationBatcher(pairs, buckets)
 
     def texts(self, split: str) -> tuple[list[str], list[str]]:
         """The sentences of a split and their translations, as they were written.
@@ -88,6 +93,8 @@ class TranslationData:
         """
         errors = RowErrors(self.config.on_error)
         pairs = list(errors.keep_good(parallel_text.read(self.config, split)))
+        if not pairs:
+            raise DataError(f"{self._name(split)}: expected pairs, found none")
         sources = [pair.source.decode() for pair in pairs]
         return sources, [pair.target.decode() for pair in pairs]
 

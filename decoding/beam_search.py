@@ -14,11 +14,12 @@ FIRST_POSITIONS = 32
 
 
 class Hypotheses(NamedTuple):
-    """What a search found for each sentence, best first.
+    """What a search found: finished hypotheses first, each group from its best.
 
     Attributes:
       tokens: int32 (batch, beams, max_length), the end token included, then padding.
-      scores: float32 (batch, beams): log-probability over the length penalty.
+      scores: float32 (batch, beams): log-probability over the length penalty;
+        `IMPOSSIBLE` where a small vocabulary leaves fewer hypotheses than beams.
     """
 
     tokens: Any
@@ -234,7 +235,11 @@ def _results(search, alpha):
     ranks = ops.arange(beams, dtype="int32")[None]
     source = ops.where(ranks < num_finished, ranks, beams + ranks - num_finished)
     lengths = ops.sum(ops.cast(search.alive != 0, "int32"), axis=-1)
-    alive_scores = search.log_probs / length_penalty(lengths, alpha)
+    alive_scores = ops.where(
+        search.log_probs > IMPOSSIBLE / 2,
+        search.log_probs / length_penalty(lengths, alpha),
+        IMPOSSIBLE,
+    )
     tokens = ops.concatenate([search.finished, search.alive], axis=1)
     scores = ops.concatenate([search.scores, alive_scores], axis=1)
     return Hypotheses(

@@ -9,6 +9,7 @@ import tensorflow as tf
 from data.subwords import END, START
 from decoding.beam_search import IMPOSSIBLE, beam_search
 from models.convert import fold_rotations
+from training.errors import UserError
 
 
 class Translation(NamedTuple):
@@ -34,16 +35,21 @@ class Translator:
         self.settings = settings
         self.bucket_lengths = tuple(bucket_lengths)
         self._model = fold_rotations(model)
-        self._search = tf.function(self._searched, reduce_retracing=False)
+        self._search = tf.function(self._searched)
 
     def translate(
         self, texts: list[str], on_progress: Callable = lambda num_texts: None
     ) -> list[list[Translation]]:
-        """The `beam_size` best translations of each text, the best first.
+        """The `beam_size` best translations of each text, finished ones first.
+
+        A translation is one line: line breaks in it become spaces.
 
         Args:
           texts: an empty one is translated, too: to whatever the model says.
           on_progress: called with a number of texts just done.
+
+        Raises:
+          UserError: if the weights are not finite.
         """
         if not texts:
             return []
@@ -52,22 +58,30 @@ class Translator:
         results = [None] * len(texts)
         for indices, rows in self._batches(sources):
             tokens, scores = (x.numpy() for x in self._search(tf.constant(rows)))
+            if not (scores[: len(indices), 0] > IMPOSSIBLE).all():
+                raise UserError("expected a trained model, found weights not finite")
             best = self._decode(tokens[: len(indices)])
             for place, index in enumerate(indices):
                 results[index] = [
                     Translation(text, float(score))
                     for text, score in zip(best[place], scores[place], strict=True)
-                    if score > IMPOSSIBLE / 2
+                    if score > IMPOSSIBLE
                 ]
             on_progress(len(indices))
         return results
 
     def _batches(self, sources) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Indices of similar lengths, and their rows, filled up to `batch_size`."""
+        """Indices of similar lengths, and their rows, filled up to one static shape.
+
+        Rows longer than the last bucket are fewer, so that they take no more memory.
+        """
         lengths = np.array([self._bucket(len(source)) for source in sources])
-        batch_size = self.settings.batch_size
+        longest = self.bucket_lengths[-1]
         for length in np.unique(lengths)[::-1]:
             members = np.flatnonzero(lengths == length)
+            batch_size = self.settings.batch_size
+            if length > longest:
+                batch_size = max(1, batch_size * longest**2 // length**2)
             for start in range(0, len(members), batch_size):
                 indices = members[start : start + batch_size]
                 rows = np.zeros((batch_size, length), "int32")
@@ -112,4 +126,7 @@ class Translator:
             tokens[real], real.reshape(-1, length).sum(1)
         )
         texts = self.tokenizer.decode(rows).numpy().reshape(sentences, beams)
-        return [[text.decode("utf-8", "replace") for text in row] for row in texts]
+        return [
+            [" ".join(text.decode("utf-8").splitlines()) for text in row]
+            for row in texts
+        ]

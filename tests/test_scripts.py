@@ -126,7 +126,7 @@ def test_averaged_checkpoints(run):
     assert three.returncode != 0
     assert three.stderr.strip().splitlines()[-1] == (
         "error: --average_checkpoints=3: expected as many checkpoints, found 2; train "
-        "with --config.train.keep_checkpoints=3"
+        "longer, with --config.train.keep_checkpoints of at least 3"
     )
 
 
@@ -247,6 +247,16 @@ def test_evaluating_nothing(tmp_path):
     assert message.endswith("none: expected a run of train.py, found none")
     message = last_line(script("evaluate.py", f"--workdir={tmp_path}", "--split=dev"))
     assert message == "error: --split: expected one of validation, test, found dev"
+
+
+def test_a_classifier_has_nothing_to_translate(run):
+    result = script("evaluate.py", f"--workdir={run[0]}", "--interactive")
+    assert result.returncode == 1
+    assert last_line(result) == (
+        "error: --interactive: expected a translation run, found listops"
+    )
+    result = script("evaluate.py", "--workdir=x", "--interactive", "--split=test")
+    assert last_line(result) == "error: --split: --interactive does not take it"
 
 
 def test_two_devices_train_as_one(tmp_path, cache):

@@ -3,9 +3,13 @@
 import gzip
 import json
 import random
+import shutil
+import subprocess
+import sys
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.test_scripts import metrics, script
 
 WORDS = {
@@ -118,6 +122,32 @@ def test_lines_are_translated(run):
     assert result.stdout == "zwei fünf\n\neins\n"
 
 
+def test_lines_that_are_not_text_are_translated_too(run):
+    process = subprocess.run(
+        [sys.executable, "evaluate.py", f"--workdir={run}", "--interactive"],
+        cwd=ROOT,
+        input=b"two \xff five\none\n",
+        capture_output=True,
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.decode().splitlines()[1] == "eins"
+
+
+def test_an_empty_test_set_is_named(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    config["data"]["dir"] = str(tmp_path)
+    config["data"]["on_error"] = "skip"
+    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    for language in ("en", "de"):
+        (tmp_path / f"test_2016_flickr.{language}").write_text("\n")
+    result = script("evaluate.py", f"--workdir={tmp_path / 'run'}")
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == (
+        "error: en-de test: expected pairs, found none"
+    )
+
+
 def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(run, tmp_path, data):
     for steps in (100, 300):
         result = train(tmp_path, data, **{"train.steps": steps})
@@ -145,15 +175,6 @@ def test_a_damaged_file_ends_the_run_with_one_line(tmp_path, data):
     result = train(model, tmp_path, **{"data.on_error": "skip", "train.steps": 60})
     assert result.returncode == 0, result.stderr
     assert "1 bad rows skipped" in result.stderr
-
-
-def test_a_classifier_has_nothing_to_translate(tmp_path):
-    from tests.test_scripts import train as train_classifier
-
-    assert train_classifier(tmp_path / "run", tmp_path).returncode == 0
-    result = script("evaluate.py", f"--workdir={tmp_path / 'run'}", "--interactive")
-    assert result.returncode == 1
-    assert "--interactive: expected a translation run" in result.stderr
 
 
 def test_two_devices_train_as_one(tmp_path, data):

@@ -81,7 +81,7 @@ class Checkpoints:
         if not self.best.latest_checkpoint:
             raise UserError(
                 f"--workdir={workdir}: expected a checkpoint, found none yet; "
-                "train.py writes one at the end of each epoch"
+                "train.py writes the first when it first validates"
             )
         self._restore(self.best.latest_checkpoint)
 
@@ -112,7 +112,8 @@ class Checkpoints:
         if len(kept) < count:
             raise UserError(
                 f"--average_checkpoints={count}: expected as many checkpoints, found "
-                f"{len(kept)}; train with --config.train.keep_checkpoints={count}"
+                f"{len(kept)}; train longer, with --config.train.keep_checkpoints of "
+                f"at least {count}"
             )
         newest = kept[len(kept) - count :]
         return [partial(self._restore, path) for path in newest]

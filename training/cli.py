@@ -35,14 +35,14 @@ def run(main, commands=()):
             main(argv)
         except (DataError, UserError) as error:
             sys.exit(f"error: {error}")
+        except BrokenPipeError:  # what reads our output has had enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             if error.filename is None:
                 raise
             sys.exit(f"error: {error.filename}: {error.strerror}")
         except KeyboardInterrupt:
-            sys.exit(
-                "stopped; a training goes on from its last checkpoint when repeated"
-            )
+            sys.exit("stopped; repeated, train.py goes on from its last checkpoint")
 
     app.run(guarded, flags_parser=_parse_flags)
 

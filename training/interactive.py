@@ -8,11 +8,14 @@ from training.errors import UserError
 from training.evaluation import restore
 from training.tasks import TranslationTask
 
+LINES_AT_A_TIME = 4096
+
 
 def translate_lines(workdir, lines, average_checkpoints: int = 0) -> None:
     """Prints the best translation of each line.
 
-    A terminal is answered line by line, a pipe in batches; blank lines stay blank.
+    A terminal is answered line by line, a pipe when many have come or it ends; blank
+    lines stay blank.
 
     Args:
       workdir: of a translation run.
@@ -43,7 +46,9 @@ def translate_lines(workdir, lines, average_checkpoints: int = 0) -> None:
         )
     translator = Translator(model, task.tokenizer, settings, config.data.bucket_lengths)
     lines = (line.strip() for line in iter(lines.readline, ""))
-    while chunk := list(islice(lines, settings.batch_size)):
+    # Many lines together: those of one length share a batch.
+    chunk_size = 1 if typed else LINES_AT_A_TIME
+    while chunk := list(islice(lines, chunk_size)):
         texts = [line for line in chunk if line]
         found = iter(translator.translate(texts))
         for line in chunk:

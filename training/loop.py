@@ -77,7 +77,12 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     separate_dropout(model, strategy)
     evaluator = Evaluator(model, task.sums, strategy)
     with train.own_errors():
-        _run(task, trainer, evaluator, train, validation, checkpoints, workdir)
+        try:
+            _run(task, trainer, evaluator, train, validation, checkpoints, workdir)
+        except tf.errors.OpError:
+            # Bad input may come late in a stream: what was learned before it is kept.
+            checkpoints.last.save(trainer.step)
+            raise
     best = abs(checkpoints.best_score)
     return {"step": trainer.step, f"best_validation_{task.best}": best}
 

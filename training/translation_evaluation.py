@@ -9,7 +9,7 @@ from decoding.bleu import AS_PUBLISHED, METRICS, score
 from decoding.translator import Translator
 from reporting.published import BLEU
 from reporting.tables import markdown_table
-from training.loop import progress_bar
+from training.loop import logger, progress_bar
 
 SAMPLES = 3
 
@@ -36,6 +36,7 @@ def evaluate_translation(
     seconds = time.monotonic() - start
     path.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
     scores, signatures = score(hypotheses, references)
+    logger.info("%s", scores)
     result = {"examples": len(sources), **scores, "signatures": signatures}
     columns = {"these weights": scores}
     singles = []
@@ -43,6 +44,7 @@ def evaluate_translation(
         restore()
         found = _translate(task, model, sources, f"checkpoint {number}")
         singles.append(score(found, references)[0])
+        logger.info("checkpoint %d: %s", number, singles[-1])
     if singles:
         mean = {
             name: round(statistics.mean(one[name] for one in singles), 2)
@@ -66,7 +68,7 @@ def _translate(task, model, sources, title):
     )
     with progress_bar(title, total=len(sources), unit=" sentences") as bar:
         found = translator.translate(sources, bar.update)
-    return [" ".join(best[0].text.splitlines()) for best in found]
+    return [best[0].text for best in found]
 
 
 def _table(columns, signatures):

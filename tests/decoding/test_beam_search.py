@@ -1,10 +1,13 @@
 """Beam search against greedy search, exhaustive search, and its own invariants."""
 
 import itertools
+from unittest.mock import patch
 
 import keras
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from keras import ops
 
 from decoding.beam_search import IMPOSSIBLE, beam_search, length_penalty
@@ -76,10 +79,9 @@ def test_beam_of_one_is_greedy(config):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
-@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
-def test_a_beam_as_large_as_the_space_searches_all_of_it(config, alpha):
+def test_a_beam_as_large_as_the_space_searches_all_of_it(alpha):
     vocabulary, longest, beams = 6, 3, 20
-    model = build(vocabulary, config, scale=2.0)
+    model = build(vocabulary, TRANSFORMER, scale=2.0)
     tokens, scores = search(model, SOURCE, beams, longest, alpha)
     words = [word for word in range(3, vocabulary)]
     texts = [
@@ -104,7 +106,8 @@ def test_scores_are_the_models_own():
     model, longest, beams = build(30), 10, 4
     tokens, scores = search(model, SOURCE, beams, longest)
     for row, source in enumerate(SOURCE):
-        assert (np.diff(scores[row]) <= 0).all()
+        ended = (tokens[row] == END).any(axis=1)
+        assert (np.diff(ended.astype(int)) <= 0).all()  # finished ones come first
         assert len({tuple(text) for text in tokens[row]}) == beams
         for text, score in zip(tokens[row], scores[row], strict=True):
             length = int((text != 0).sum())
@@ -125,37 +128,90 @@ def test_results_do_not_depend_on_neighbours_or_padding():
         np.testing.assert_allclose(one_scores[0], scores[row], rtol=1e-4)
 
 
-def scripted(table):
-    """A step function whose logits are looked up by the last token alone."""
-    table = np.asarray(table, "float32")
+def scripted_search(logits, limits, beam_size, alpha):
+    """A search over logits looked up by position and last token.
+
+    Args:
+      logits: (batch, positions, vocabulary, vocabulary).
+      limits: the longest target of each sentence.
+    """
+    logits = ops.convert_to_tensor(logits, "float32")
 
     def step(tokens, cache, position, visible):
-        return ops.take(ops.convert_to_tensor(table), tokens, axis=0), cache
+        now = ops.take(logits, position, axis=1)
+        return ops.take_along_axis(now, tokens[..., None], axis=1), cache
 
-    return step
-
-
-def scripted_search(table, beam_size, longest, alpha):
     found = beam_search(
-        scripted(table),
+        step,
         (),
-        ops.convert_to_tensor([longest], "int32"),
-        longest,
+        ops.convert_to_tensor(limits, "int32"),
+        logits.shape[1],
         beam_size,
         alpha,
         START,
         END,
     )
-    return numpy(found.tokens)[0], numpy(found.scores)[0]
+    return numpy(found.tokens), numpy(found.scores)
+
+
+def plain_search(logits, limit, beam_size, alpha):
+    """The same for one sentence, in Python, to the end: (score, text) of each rank."""
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    alive, finished = [(0.0, [])], []
+    for position in range(limit):
+        extended = [
+            (total + log_probs[position, ([START] + text)[-1], token], [*text, token])
+            for total, text in alive
+            for token in range(END, logits.shape[-1])
+        ]
+        extended.sort(reverse=True)
+        extended = extended[: 2 * beam_size if beam_size > 1 else 1]
+        finished += [
+            (total / ((5 + len(text)) / 6) ** alpha, text)
+            for total, text in extended
+            if text[-1] == END
+        ]
+        finished = sorted(finished, reverse=True)[:beam_size]
+        alive = [x for x in extended if x[1][-1] != END][:beam_size]
+    left = [(total / ((5 + len(x)) / 6) ** alpha, x) for total, x in alive]
+    return (finished + left)[:beam_size]
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 2**16),
+    vocabulary=st.integers(5, 10),
+    longest=st.integers(1, 9),
+    beam_size=st.integers(1, 5),
+    alpha=st.sampled_from([0.0, 0.6, 1.5]),
+    preference=st.sampled_from([-3.0, 0.0, 2.0]),
+    first_positions=st.sampled_from([2, 32]),
+)
+def test_finds_what_a_plain_search_finds(
+    seed, vocabulary, longest, beam_size, alpha, preference, first_positions
+):
+    """Early stops, limits of each sentence and growing caches change nothing."""
+    random = np.random.default_rng(seed)
+    logits = random.normal(0, 2, (4, longest, vocabulary, vocabulary))
+    logits[..., END] += preference
+    limits = random.integers(1, longest + 1, 4)
+    with patch("decoding.beam_search.FIRST_POSITIONS", first_positions):
+        tokens, scores = scripted_search(logits, limits, beam_size, alpha)
+    for row, limit in enumerate(limits):
+        expected = plain_search(logits[row], int(limit), beam_size, alpha)
+        assert (scores[row, len(expected) :] == IMPOSSIBLE).all()
+        for rank, (score, text) in enumerate(expected):
+            assert tokens[row, rank][tokens[row, rank] != 0].tolist() == text
+            np.testing.assert_allclose(scores[row, rank], score, rtol=1e-3, atol=1e-4)
 
 
 def test_unfinished_hypotheses_fill_the_ranks_that_are_left():
-    table = np.full((4, 4), -20.0)
-    table[:, 3] = 0  # the end never wins
-    tokens, scores = scripted_search(table, 2, 3, 0.0)
-    ends = (tokens == END).any(axis=1)
-    assert ends[0] or scores[0] > IMPOSSIBLE / 2
-    assert set(np.unique(tokens)) <= {0, END, 3}
+    logits = np.zeros((1, 3, 9, 9))
+    logits[..., 3:] = np.arange(6)
+    logits[..., END] = -20
+    tokens, scores = scripted_search(logits, [3], 2, 0.0)
+    assert tokens[0].tolist() == [[8, 8, 8], [8, 8, 7]]
+    assert np.isfinite(scores).all() and (scores > -10).all()
 
 
 def test_a_sentence_stops_when_nothing_alive_can_win():
@@ -184,11 +240,11 @@ def test_a_sentence_stops_when_nothing_alive_can_win():
 
 
 def test_neither_padding_nor_start_is_produced():
-    table = np.zeros((6, 6))
-    table[:, [0, START]] = 50.0
-    tokens, _ = scripted_search(table, 3, 5, 0.6)
+    logits = np.zeros((1, 5, 6, 6))
+    logits[..., [0, START]] = 50.0
+    tokens, _ = scripted_search(logits, [5], 3, 0.6)
     assert START not in tokens
-    for text in tokens:
+    for text in tokens[0]:
         assert (text[: (text != 0).sum()] != 0).all()
 
 
