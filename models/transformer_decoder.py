@@ -4,83 +4,42 @@ from typing import Any, NamedTuple
 
 import keras
 from keras import ops
-from keras.layers import Dense, Dropout, LayerNormalization
 
 from models.decoding_cache import write
-from models.feed_forward import FeedForward
-from models.time_evolving_attention import (
-    MASKED,
-    merge_heads,
-    scaled_scores,
-    split_heads,
-)
+from models.time_evolving_attention import split_heads
+from models.transformer_layer import TransformerLayer, TransformerStack, visible_keys
 
 
 class KeysAndValues(NamedTuple):
-    """Of one attention, (batch, heads, length or slots, d/H) each."""
+    """Of one attention, (batch, heads, length or slots, d/H) each.
+
+    A cache holds 2 d numbers a token and layer. Slots: see `models.decoding_cache`.
+    """
 
     keys: Any
     values: Any
 
 
-class SourceMemory(NamedTuple):
-    """What a layer's cross-attention keeps of the encoder's output."""
-
-    of_source: KeysAndValues
-    visible: Any
-
-
 @keras.saving.register_keras_serializable("transevolve")
-class TransformerDecoderLayer(keras.layers.Layer):
-    """Causal self-attention, cross-attention and feed-forward, pre-normalised.
+class TransformerDecoderLayer(TransformerLayer):
+    """Causal self-attention, cross-attention, feed-forward. See `TransformerLayer`."""
 
-    As in `TransformerLayer`: no projection has a bias, projections of one input are
-    one product, dropout is on each sublayer's output.
-
-    Args:
-      num_heads: H. Must divide the width.
-      ffn_dim: inner size of the feed-forward.
-      dropout: rate.
-      seed: of the dropout.
-    """
-
-    def __init__(self, num_heads, ffn_dim, dropout=0.0, seed=0, **kwargs):
-        super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.ffn_dim = ffn_dim
-        self.dropout = dropout
-        self.seed = seed
-        same = {"dtype": self.dtype_policy}
-        self.self_norm = LayerNormalization(name="self_attention_norm", **same)
-        self.cross_norm = LayerNormalization(name="cross_attention_norm", **same)
-        self.feed_forward_norm = LayerNormalization(name="ffn_norm", **same)
-        self.self_dropout, self.cross_dropout, self.feed_forward_dropout = (
-            Dropout(dropout, seed=seed + i, **same) for i in range(3)
-        )
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.self_norm = self._norm("self_attention_norm")
+        self.self_dropout = self._dropout()
+        self.cross_norm = self._norm("cross_attention_norm")
+        self.cross_dropout = self._dropout()
 
     def build(self, x_shape, encoded_shape=None):
         width = x_shape[-1]
-        if width % self.num_heads:
-            raise ValueError(
-                f"width {width} must be a multiple of num_heads={self.num_heads}"
-            )
-
-        def projection(name, units):
-            return Dense(units, use_bias=False, dtype=self.dtype_policy, name=name)
-
-        self.query_key_value = projection("query_key_value", 3 * width)
-        self.self_projection = projection("self_projection", width)
-        self.query = projection("query", width)
-        self.key_value = projection("key_value", 2 * width)
-        self.cross_projection = projection("cross_projection", width)
-        same = {"dtype": self.dtype_policy}
-        self.feed_forward = FeedForward(
-            Dense(self.ffn_dim, name="expand", **same),
-            Dense(width, name="contract", **same),
-            name="feed_forward",
-            **same,
-        )
-        for layer in (
+        self.query_key_value = self._projection("query_key_value", 3 * width)
+        self.self_projection = self._projection("self_projection", width)
+        self.query = self._projection("query", width)
+        self.key_value = self._projection("key_value", 2 * width)
+        self.cross_projection = self._projection("cross_projection", width)
+        self._build(
+            x_shape,
             self.self_norm,
             self.query_key_value,
             self.self_projection,
@@ -90,11 +49,7 @@ class TransformerDecoderLayer(keras.layers.Layer):
             self.key_value,
             self.cross_projection,
             self.cross_dropout,
-            self.feed_forward_norm,
-            self.feed_forward,
-            self.feed_forward_dropout,
-        ):
-            layer.build(x_shape)
+        )
 
     def call(self, x, encoded, target_mask=None, source_mask=None, training=None):
         """Runs the layer.
@@ -109,58 +64,41 @@ class TransformerDecoderLayer(keras.layers.Layer):
         Returns:
           (batch, target, width).
         """
-        length = x.shape[1] if x.shape[1] is not None else ops.shape(x)[1]
-        causal = ops.arange(length)[:, None] >= ops.arange(length)[None, :]
         queries, of_target = self._self_projections(x)
-        attended = self._attend(queries, of_target, causal)
+        attended = self._attend(queries, *of_target, causal=True)
         x = self._add_self(x, attended, training)
-        attended = self._attend(
-            self._cross_queries(x), self._of_source(encoded), _keys(source_mask)
-        )
-        x = self._add_cross(x, attended, training)
-        return self._transform(x, training)
+        of_source = self._of_source(encoded)
+        return self._rest(x, of_source, visible_keys(source_mask), training)
 
     def _self_projections(self, x):
-        projected = self.query_key_value(self.self_norm(x))
-        queries, *rest = (
-            split_heads(part, self.num_heads)
-            for part in ops.split(projected, 3, axis=-1)
-        )
+        queries, *rest = self._split(self.query_key_value(self.self_norm(x)), 3)
         return queries, KeysAndValues(*rest)
 
-    def _cross_queries(self, x):
-        return split_heads(self.query(self.cross_norm(x)), self.num_heads)
-
     def _of_source(self, encoded):
-        parts = ops.split(self.key_value(encoded), 2, axis=-1)
-        return KeysAndValues(*(split_heads(part, self.num_heads) for part in parts))
+        return KeysAndValues(*self._split(self.key_value(encoded), 2))
 
-    def _attend(self, queries, keys_and_values, visible=None):
-        keys, values = keys_and_values
-        scale = queries.shape[-1] ** -0.5
-        scores = scaled_scores(queries * scale, keys, causal=False)
-        if visible is not None:
-            scores = ops.where(visible, scores, MASKED)
-        return merge_heads(ops.matmul(ops.softmax(scores, axis=-1), values))
+    def _split(self, x, count):
+        parts = ops.split(x, count, axis=-1)
+        return [split_heads(part, self.num_heads) for part in parts]
 
     def _add_self(self, x, attended, training=None):
         projected = self.self_projection(attended)
         return x + self.self_dropout(projected, training=training)
 
-    def _add_cross(self, x, attended, training=None):
+    def _rest(self, x, of_source, visible, training=None):
+        """Adds cross-attention's output, then the feed-forward's."""
+        queries = split_heads(self.query(self.cross_norm(x)), self.num_heads)
+        attended = self._attend(queries, *of_source, visible)
         projected = self.cross_projection(attended)
-        return x + self.cross_dropout(projected, training=training)
-
-    def _transform(self, x, training=None):
-        transformed = self.feed_forward(self.feed_forward_norm(x))
-        return x + self.feed_forward_dropout(transformed, training=training)
+        x += self.cross_dropout(projected, training=training)
+        return self._transform(x, training)
 
     def memory(self, encoded, source_mask):
-        """`SourceMemory` of an encoder output, for `step`."""
-        return SourceMemory(self._of_source(encoded), _keys(source_mask))
+        """What `step` needs of the source: `KeysAndValues`, and which are visible."""
+        return self._of_source(encoded), visible_keys(source_mask)
 
     def empty_cache(self, batch_size):
-        """`KeysAndValues` without slots; 2 d numbers each."""
+        """`KeysAndValues` without slots."""
         size = self.query.units // self.num_heads
         zeros = ops.zeros((batch_size, self.num_heads, 0, size), self.compute_dtype)
         return KeysAndValues(zeros, zeros)
@@ -170,7 +108,7 @@ class TransformerDecoderLayer(keras.layers.Layer):
 
         Args:
           x: (batch, beams, width).
-          memory: `SourceMemory`.
+          memory: from `memory`.
           cache: `KeysAndValues` of earlier positions.
           position: scalar, int32.
           visible: bool (batch, beams, slots), see `models.decoding_cache`.
@@ -180,62 +118,21 @@ class TransformerDecoderLayer(keras.layers.Layer):
         """
         queries, new = self._self_projections(x)
         cache = KeysAndValues(
-            *(write(old, part, position) for old, part in zip(cache, new, strict=True))
+            write(cache.keys, new.keys, position),
+            write(cache.values, new.values, position),
         )
-        x = self._add_self(x, self._attend(queries, cache, visible[:, None]))
-        attended = self._attend(self._cross_queries(x), *memory)
-        return self._transform(self._add_cross(x, attended)), cache
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "ffn_dim": self.ffn_dim,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
-
-
-def _keys(mask):
-    """A mask of keys for scores (batch, heads, queries, keys); None stays None."""
-    return None if mask is None else ops.cast(mask, "bool")[:, None, None, :]
+        x = self._add_self(x, self._attend(queries, *cache, visible[:, None]))
+        return self._rest(x, *memory), cache
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class TransformerDecoder(keras.layers.Layer):
-    """`num_layers` pre-norm decoder layers and a closing LayerNorm.
+class TransformerDecoder(TransformerStack):
+    """Decoder layers in a row. See `TransformerStack` for the arguments."""
 
-    Args:
-      num_layers: 6 in the paper.
-      num_heads, ffn_dim, dropout: as in `TransformerDecoderLayer`.
-      seed: non-negative integer; each layer derives its own.
-    """
-
-    def __init__(self, num_layers, num_heads, ffn_dim, dropout=0.0, seed=0, **kwargs):
-        super().__init__(**kwargs)
-        self.num_layers = num_layers
-        self.num_heads = num_heads
-        self.ffn_dim = ffn_dim
-        self.dropout = dropout
-        self.seed = seed
-        self.layers = [
-            TransformerDecoderLayer(
-                num_heads,
-                ffn_dim,
-                dropout,
-                seed=1000 * seed + 100 * index,
-                dtype=self.dtype_policy,
-                name=f"layer_{index}",
-            )
-            for index in range(num_layers)
-        ]
-        self.output_norm = LayerNormalization(
-            dtype=self.dtype_policy, name="output_norm"
-        )
+    layer_class = TransformerDecoderLayer
 
     def build(self, x_shape, encoded_shape=None):
-        for layer in (*self.layers, self.output_norm):
-            layer.build(x_shape)
+        self._build(x_shape)
 
     def call(self, x, encoded, target_mask=None, source_mask=None, training=None):
         """Decodes (batch, target, width); see `TransformerDecoderLayer.call`."""
@@ -258,13 +155,3 @@ class TransformerDecoder(keras.layers.Layer):
             x, of_target = layer.step(x, of_source, of_target, position, visible)
             new_cache.append(of_target)
         return self.output_norm(x), new_cache
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "ffn_dim": self.ffn_dim,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }

@@ -1,0 +1,136 @@
+"""What the layers and stacks of the Transformer's encoder and decoder share."""
+
+import keras
+from keras import ops
+from keras.layers import Dense, Dropout, LayerNormalization
+
+from models.feed_forward import FeedForward
+from models.time_evolving_attention import MASKED, merge_heads, scaled_scores
+
+
+class TransformerLayer(keras.layers.Layer):
+    """Attention and feed-forward, equations 1 to 3, pre-normalised.
+
+    A subclass has the attentions. Projections of one input are one product; none has
+    a bias, as in TransEvolve. Dropout is on each sublayer's output.
+
+    Args:
+      num_heads: H. Must divide the width.
+      ffn_dim: inner size of the feed-forward.
+      dropout: rate.
+      seed: of the dropout.
+    """
+
+    def __init__(self, num_heads, ffn_dim, dropout=0.0, seed=0, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.ffn_dim = ffn_dim
+        self.dropout = dropout
+        self.seed = seed
+        self._seeds = 0
+        self.feed_forward_norm = self._norm("ffn_norm")
+        self.feed_forward_dropout = self._dropout()
+
+    def _norm(self, name):
+        return LayerNormalization(dtype=self.dtype_policy, name=name)
+
+    def _dropout(self):
+        self._seeds += 1
+        seed = self.seed + self._seeds - 1
+        return Dropout(self.dropout, seed=seed, dtype=self.dtype_policy)
+
+    def _projection(self, name, units):
+        return Dense(units, use_bias=False, dtype=self.dtype_policy, name=name)
+
+    def _build(self, shape, *layers):
+        """Builds the feed-forward and a subclass's layers."""
+        width = shape[-1]
+        if width % self.num_heads:
+            raise ValueError(
+                f"width {width} must be a multiple of num_heads={self.num_heads}"
+            )
+        same = {"dtype": self.dtype_policy}
+        self.feed_forward = FeedForward(
+            Dense(self.ffn_dim, name="expand", **same),
+            Dense(width, name="contract", **same),
+            name="feed_forward",
+            **same,
+        )
+        own = (self.feed_forward_norm, self.feed_forward, self.feed_forward_dropout)
+        for layer in (*layers, *own):
+            layer.build(shape)
+
+    def _attend(self, queries, keys, values, visible=None, causal=False):
+        """Equation 1 by head; `visible` for scores (batch, heads, queries, keys)."""
+        scale = queries.shape[-1] ** -0.5
+        scores = scaled_scores(queries * scale, keys, causal)
+        if visible is not None:
+            scores += MASKED * (1 - ops.cast(visible, scores.dtype))
+        return merge_heads(ops.matmul(ops.softmax(scores, axis=-1), values))
+
+    def _transform(self, x, training=None):
+        """Adds the feed-forward's output to (batch, length, width)."""
+        transformed = self.feed_forward(self.feed_forward_norm(x))
+        return x + self.feed_forward_dropout(transformed, training=training)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "ffn_dim": self.ffn_dim,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+class TransformerStack(keras.layers.Layer):
+    """`num_layers` layers and a closing LayerNorm; a subclass names their class.
+
+    Args:
+      num_layers: 6 in the paper.
+      num_heads, ffn_dim, dropout: as in `TransformerLayer`.
+      seed: non-negative integer; each layer derives its own.
+    """
+
+    layer_class = None
+
+    def __init__(self, num_layers, num_heads, ffn_dim, dropout=0.0, seed=0, **kwargs):
+        super().__init__(**kwargs)
+        self.num_layers = num_layers
+        self.num_heads = num_heads
+        self.ffn_dim = ffn_dim
+        self.dropout = dropout
+        self.seed = seed
+        self.layers = [
+            self.layer_class(
+                num_heads,
+                ffn_dim,
+                dropout,
+                seed=1000 * seed + 100 * index,
+                dtype=self.dtype_policy,
+                name=f"layer_{index}",
+            )
+            for index in range(num_layers)
+        ]
+        self.output_norm = LayerNormalization(
+            dtype=self.dtype_policy, name="output_norm"
+        )
+
+    def _build(self, shape):
+        for layer in (*self.layers, self.output_norm):
+            layer.build(shape)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            "num_heads": self.num_heads,
+            "ffn_dim": self.ffn_dim,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+def visible_keys(mask):
+    """A mask of keys (batch, keys) as `_attend` takes it; None stays None."""
+    return None if mask is None else mask[:, None, None, :]
