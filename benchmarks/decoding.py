@@ -12,8 +12,8 @@ from benchmarks import models
 from benchmarks.timing import interleave, speedup
 from decoding.beam_search import beam_search
 from models import build_encoder_decoder
+from models import decoding_cache as buffers
 from models.convert import fold_rotations
-from models.decoding_cache import grow, write
 
 VOCABULARY_SIZE = 32_000
 START = 2
@@ -69,8 +69,9 @@ def measure(
                 calls[name + RECOMPUTED] = _search(
                     model, recomputing_step, token_cache, *arguments
                 )
-            cache = tf.nest.flatten(grow(model.empty_cache(1), 1))
-            cache_bytes[name] = sum(x.shape.num_elements() * 4 for x in cache)
+            kept = tf.nest.flatten(model.empty_cache(1, 1))
+            numbers = sum(array.shape.num_elements() for array in kept)
+            cache_bytes[name] = 4 * numbers // buffers.RECENT
         seconds = interleave(calls, rounds, f"decoding {length} tokens")
         for name in names:
             median = statistics.median(seconds[name])
@@ -105,7 +106,7 @@ def _search(model, make_step, empty_cache, sources, beam_size, length) -> Callab
     def search(sources):
         return beam_search(
             make_step(model, sources),
-            empty_cache(batch_size),
+            empty_cache(batch_size, beam_size),
             lengths,
             length,
             beam_size,
@@ -127,9 +128,9 @@ def cached_step(model, sources):
     return step
 
 
-def token_cache(batch_size):
+def token_cache(batch_size, beams):
     """For `recomputing_step`: the tokens of all positions and beams."""
-    return ops.zeros((batch_size, 1, 0, 1), "int32")
+    return buffers.empty(batch_size, beams, 1, 1, "int32")
 
 
 def recomputing_step(model, sources):
@@ -142,10 +143,13 @@ def recomputing_step(model, sources):
 
     def step(tokens, cache, position, visible):
         batch_size, beams = tokens.shape
-        cache = write(cache, tokens[:, None, :, None], position)
-        seen = ops.where(visible, cache[:, :, :, 0], 0)
-        seen = ops.reshape(seen, (batch_size * beams, -1, beams))
-        prefixes = ops.sum(seen, axis=2)
+        cache = buffers.write(cache, tokens[:, None, :, None], position)
+        seen = ops.where(visible, buffers.all_slots(cache)[:, :, :, 0], 0)
+        seen = ops.sum(ops.reshape(seen, (batch_size * beams, -1, beams)), axis=2)
+        # Recent positions stand at the end: they belong behind the settled ones.
+        settled, recent = ops.split(seen, [seen.shape[1] - buffers.RECENT], axis=1)
+        first_recent = position // buffers.RECENT * buffers.RECENT
+        prefixes = ops.slice_update(settled, (0, first_recent), recent)
         decoded = model.decoder(
             model.embedding(prefixes),
             ops.repeat(encoded, beams, axis=0),

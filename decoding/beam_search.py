@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from models.decoding_cache import grow
+from models.decoding_cache import RECENT, grow, settle, visible_slots
 
 IMPOSSIBLE = -1e9
 # The cache starts with so many positions, and doubles when they are full: shapes stay
 # static, and short targets do not attend to the slots of long ones.
-FIRST_POSITIONS = 32
+FIRST_POSITIONS = 2 * RECENT
 
 
 class Hypotheses(NamedTuple):
@@ -75,10 +75,11 @@ def beam_search(
     not depend on the others of the batch. One beam is greedy search.
 
     Args:
-      step: function of tokens (batch, beams), the cache, the position and `visible`
-        (batch, beams, slots of the cache) that returns the logits of the next token
-        (batch, beams, vocabulary) and the new cache, as `EncoderDecoder.step`.
-      cache: without slots, see `models.decoding_cache`; grown as targets do.
+      step: function of tokens (batch, beams), the cache, the position and which slots
+        are visible (`models.decoding_cache.visible_slots`) that returns the logits of
+        the next token (batch, beams, vocabulary) and the new cache, as
+        `EncoderDecoder.step`.
+      cache: empty, see `models.decoding_cache`; grown as targets do.
       max_lengths: int32 (batch,), the longest target of each sentence, end included,
         from 1.
       max_length: the largest that max_lengths may hold; sets the shapes.
@@ -97,7 +98,8 @@ def beam_search(
     if alpha < 0:
         raise ValueError(f"alpha must be at least 0, got {alpha}")
     batch = max_lengths.shape[0]
-    empty = ops.zeros((batch, beam_size, max_length), "int32")
+    sizes = list(_sizes(max_length))
+    empty = ops.zeros((batch, beam_size, sizes[-1]), "int32")
     first = ops.arange(beam_size) == 0  # all beams are one at the start
     search = _Search(
         position=ops.zeros((), "int32"),
@@ -110,19 +112,11 @@ def beam_search(
         cache=cache,
     )
 
-    for positions in _sizes(max_length):
-
-        def unfinished(*search, positions=positions):
-            search = _Search(*search)
-            return ops.logical_and(search.position < positions, ops.any(search.active))
-
-        def advance(*search, positions=positions):
-            search = _Search(*search)
-            return _advance(search, step, positions, max_lengths, alpha, start, end)
-
-        grown = search._replace(cache=grow(search.cache, positions * beam_size))
-        search = _Search(*ops.while_loop(unfinished, advance, tuple(grown)))
-    return _results(search, alpha)
+    for positions in sizes:
+        grown = search._replace(cache=grow(search.cache, positions))
+        search = _fill(grown, positions, step, max_lengths, alpha, start, end)
+    tokens, scores = _results(search, alpha)
+    return Hypotheses(tokens[:, :, :max_length], scores)
 
 
 def _sizes(max_length):
@@ -131,28 +125,45 @@ def _sizes(max_length):
     while positions < max_length:
         yield positions
         positions *= 2
-    yield max_length
+    yield -(-max_length // RECENT) * RECENT
 
 
-def _advance(search, step, positions, max_lengths, alpha, start, end):
+def _fill(search, positions, *arguments):
+    """Searches until the cache is full of so many positions, or no sentence is left."""
+
+    def going_on(search, stop):
+        return ops.logical_and(search.position < stop, ops.any(search.active))
+
+    def fill_recent(*search):
+        search = _Search(*search)
+        stop = (search.position // RECENT + 1) * RECENT
+        search = ops.while_loop(
+            lambda *search: going_on(_Search(*search), stop),
+            lambda *search: _advance(_Search(*search), positions, *arguments),
+            tuple(search),
+        )
+        search = _Search(*search)
+        return tuple(search._replace(cache=settle(search.cache, stop)))
+
+    search = ops.while_loop(
+        lambda *search: going_on(_Search(*search), positions),
+        fill_recent,
+        tuple(search),
+    )
+    return _Search(*search)
+
+
+def _advance(search, positions, step, max_lengths, alpha, start, end):
     position = search.position
     batch, beams, max_length = search.alive.shape
     own = ops.arange(beams, dtype="int32")
     now = ops.arange(max_length) == position
     slots = ops.where(now, own[:, None], search.slots)
-    visible = ops.logical_and(
-        slots[:, :, :positions, None] == own,
-        (ops.arange(positions) <= position)[:, None],
-    )
     before = ops.arange(max_length) == position - 1
     tokens = ops.sum(ops.where(before, search.alive, 0), axis=-1)
     tokens = ops.where(position == 0, start, tokens)
-    logits, cache = step(
-        tokens,
-        search.cache,
-        position,
-        ops.reshape(visible, (batch, beams, positions * beams)),
-    )
+    visible = visible_slots(slots[:, :, :positions], position)
+    logits, cache = step(tokens, search.cache, position, visible)
     # Twice as many as beams: even if all beams' ends are among them, enough go on.
     # A single beam takes the best token, be it the end: greedy search.
     count = 2 * beams if beams > 1 else 1

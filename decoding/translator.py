@@ -109,7 +109,7 @@ class Translator:
 
         return beam_search(
             step,
-            self._model.empty_cache(batch_size),
+            self._model.empty_cache(batch_size, beams),
             lengths + self.settings.extra_length,
             longest,
             beams,

@@ -1,33 +1,127 @@
 """Buffers that keep what decoding has computed of earlier tokens.
 
-The queries of one sentence are its beams, (batch, beams, width). A buffer is an array
-(batch, heads, slots, size), with a slot for each position and beam, slot = position *
-beams + beam, so that a new position is one contiguous write. A beam that goes on from
-another one need not copy its past: `visible`, (batch, beams, slots), says whose slots
-it sees. A cache is any nesting of buffers.
+The queries of one sentence are its beams, (batch, beams, width). A buffer has a slot
+for each position and beam, slot = position * beams + beam, so that a new position is
+one contiguous write. A beam that goes on from another one need not copy its past: a
+mask says whose slots it sees.
+
+A new position is written to a small array, `recent`, which moves to the large one when
+it is full: where writing copies the array, as in TensorFlow without XLA, few bytes are
+copied. Attention takes both together, the slots of `settled` first. A cache is any
+nesting of buffers.
 """
 
-import keras
+from typing import Any, NamedTuple
+
 from keras import ops
+
+RECENT = 16
+
+
+class Buffer(NamedTuple):
+    """What is kept of all slots.
+
+    Attributes:
+      settled: (batch, heads, slots, size).
+      recent: (batch, heads, RECENT * beams, size), of the latest positions.
+    """
+
+    settled: Any
+    recent: Any
+
+
+def empty(batch_size, beams, num_heads, size, dtype):
+    """A buffer without settled slots: `grow` adds them."""
+    shape = (batch_size, num_heads)
+    return Buffer(
+        ops.zeros((*shape, 0, size), dtype),
+        ops.zeros((*shape, RECENT * beams, size), dtype),
+    )
 
 
 def write(buffer, new, position):
-    """The buffer with the slots of one position replaced.
+    """The buffer with the slots of one position filled.
 
     Args:
-      buffer: (batch, heads, slots, size).
+      buffer: `Buffer`.
       new: (batch, heads, beams, size).
       position: scalar, int32.
     """
-    start = (0, 0, position * new.shape[2], 0)
-    return ops.slice_update(buffer, start, ops.cast(new, buffer.dtype))
+    slot = position % RECENT * new.shape[2]
+    new = ops.cast(new, buffer.recent.dtype)
+    recent = ops.slice_update(buffer.recent, (0, 0, slot, 0), new)
+    return buffer._replace(recent=recent)
 
 
-def grow(cache, slots):
-    """The cache with empty slots added, up to `slots` of them."""
+def grow(cache, positions):
+    """The cache with settled slots added, up to those of `positions`."""
 
     def pad(buffer):
-        more = slots - buffer.shape[2]
-        return ops.pad(buffer, ((0, 0), (0, 0), (0, more), (0, 0)))
+        beams = buffer.recent.shape[2] // RECENT
+        more = positions * beams - buffer.settled.shape[2]
+        widths = ((0, 0), (0, 0), (0, more), (0, 0))
+        return buffer._replace(settled=ops.pad(buffer.settled, widths))
 
-    return keras.tree.map_structure(pad, cache)
+    return _map(pad, cache)
+
+
+def settle(cache, position):
+    """The cache with the recent slots settled, when `position` is the next to write.
+
+    To be called before each position that is a multiple of `RECENT`, but the first.
+    """
+
+    def move(buffer):
+        beams = buffer.recent.shape[2] // RECENT
+        start = (0, 0, (position - RECENT) * beams, 0)
+        settled = ops.slice_update(buffer.settled, start, buffer.recent)
+        return buffer._replace(settled=settled)
+
+    return _map(move, cache)
+
+
+def _map(function, cache):
+    if isinstance(cache, Buffer):
+        return function(cache)
+    parts = (_map(function, part) for part in cache)
+    return type(cache)(*parts) if hasattr(cache, "_fields") else type(cache)(parts)
+
+
+def visible_slots(slots, position):
+    """Which slots of a buffer the beams see at a position.
+
+    Args:
+      slots: int32 (batch, beams, positions), whose slot holds each position of a beam's
+        text; positions are those of the settled slots, a multiple of `RECENT`.
+      position: scalar, int32; its own slots are seen.
+
+    Returns:
+      bool (batch, beams, (positions + RECENT) * beams).
+    """
+    batch, beams, positions = slots.shape
+    first_recent = position // RECENT * RECENT
+    settled = ops.arange(positions) < first_recent
+    recent = ops.arange(RECENT) <= position % RECENT
+    of_recent = ops.slice(slots, (0, 0, first_recent), (batch, beams, RECENT))
+    slots = ops.concatenate([slots, of_recent], axis=2)[..., None]
+    exist = ops.concatenate([settled, recent])[:, None]
+    visible = ops.logical_and(slots == ops.arange(beams, dtype="int32"), exist)
+    return ops.reshape(visible, (batch, beams, -1))
+
+
+def all_slots(buffer):
+    """(batch, heads, slots, size) of settled and recent slots together."""
+    return ops.concatenate(buffer, axis=2)
+
+
+def scores(queries, buffer):
+    """Products of (batch, heads, queries, size) with all slots."""
+    products = [ops.matmul(queries, ops.swapaxes(part, 2, 3)) for part in buffer]
+    return ops.concatenate(products, axis=-1)
+
+
+def weighted_sum(weights, buffer):
+    """Sums over all slots by weights (batch, heads, queries, slots)."""
+    split = buffer.settled.shape[2]
+    settled = ops.matmul(weights[..., :split], buffer.settled)
+    return settled + ops.matmul(weights[..., split:], buffer.recent)

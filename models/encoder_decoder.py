@@ -67,12 +67,16 @@ class EncoderDecoder(keras.Model):
             self.encode(source, training=False), ops.not_equal(source, PADDING_ID)
         )
 
-    def empty_cache(self, batch_size):
-        """What `step` keeps of earlier target tokens, of so many sentences.
+    def empty_cache(self, batch_size, beams):
+        """What `step` keeps of earlier target tokens: nothing yet.
 
-        It has no slots yet: `models.decoding_cache.grow` adds them.
+        `models.decoding_cache.grow` adds slots to it.
+
+        Args:
+          batch_size: sentences.
+          beams: hypotheses of each.
         """
-        return self.decoder.empty_cache(batch_size)
+        return self.decoder.empty_cache(batch_size, beams)
 
     def step(self, tokens, memory, cache, position, visible):
         """Logits of the next token; nothing is computed again for earlier ones.
@@ -82,8 +86,8 @@ class EncoderDecoder(keras.Model):
           memory: of the source.
           cache: of earlier positions, with slots for this one.
           position: scalar, int32, from 0.
-          visible: bool (batch, beams, slots): the earlier tokens of each beam and its
-            own new one; see `models.decoding_cache`.
+          visible: the earlier tokens of each beam and its own new one, from
+            `models.decoding_cache.visible_slots`.
 
         Returns:
           Logits (batch, beams, vocabulary_size), and the cache with this position.

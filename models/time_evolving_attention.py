@@ -146,7 +146,7 @@ class TimeEvolvingAttention(keras.layers.Layer):
         return split_heads(ops.matmul(keys, directions), self.num_heads)
 
     def keys_and_biases(self, context, padding_mask=None):
-        """What `probabilities` needs of the keys; in either form, without dropout.
+        """What decoding needs of the keys; in either form, without dropout.
 
         Args:
           context: (batch, keys, d).
@@ -162,21 +162,22 @@ class TimeEvolvingAttention(keras.layers.Layer):
             biases = ops.where(visible, biases, MASKED)
         return split_heads(keys, self.num_heads), biases
 
-    def probabilities(self, x, keys, biases, visible=None):
+    def scaled_queries(self, x):
+        """Q times the scale, (batch, heads, queries, D/H), of (batch, queries, d)."""
+        queries = ops.matmul(x, self.query_kernel) * self.scale
+        return split_heads(queries, self.num_heads)
+
+    def probabilities(self, scores, biases, visible=None):
         """softmax(A0 + b^l) at all depths: equation 9 for a few queries.
 
         Args:
-          x: (batch, queries, d), rows of the block's input.
-          keys, biases: from `keys_and_biases`.
+          scores: A0, (batch, heads, queries, keys).
+          biases: b^l, (batch, heads, keys, depths).
           visible: (batch, queries, keys), which keys a query sees; None for all.
 
         Returns:
           (batch, heads, depths, queries, keys).
         """
-        queries = split_heads(
-            ops.matmul(x, self.query_kernel) * self.scale, self.num_heads
-        )
-        scores = scaled_scores(queries, keys, causal=False)
         scores = scores[:, :, None] + ops.swapaxes(biases, 2, 3)[:, :, :, None]
         if visible is not None:
             scores = ops.where(visible[:, None, None], scores, MASKED)

@@ -6,9 +6,9 @@ import keras
 from keras import ops
 from keras.layers import LayerNormalization
 
-from models.decoding_cache import write
+from models import decoding_cache as buffers
 from models.gain_and_bias import GainAndBias
-from models.time_evolving_attention import merge_heads, split_heads
+from models.time_evolving_attention import merge_heads, scaled_scores, split_heads
 from models.transevolve_block import TransEvolveBlock, TransEvolveStack
 
 
@@ -29,12 +29,12 @@ class SourceMemory(NamedTuple):
 class BlockCache(NamedTuple):
     """What a decoder block's self-attention keeps of earlier tokens.
 
-    (2 d + L (d + H)) numbers a token. Slots: see `models.decoding_cache`.
+    2 d + L (d + H) numbers a token, in `models.decoding_cache.Buffer`s of these sizes.
 
     Attributes:
-      keys: K, (batch, heads, slots, D/H).
-      biases: b^l, (batch, heads, slots, depths).
-      values: list, one per depth: normalised X^l, (batch, heads, slots, d/H).
+      keys: K, D/H.
+      biases: b^l, L.
+      values: list, one per depth: normalised X^l, d/H.
     """
 
     keys: Any
@@ -122,12 +122,14 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
             split_heads(self.source_norm(encoded), self.num_heads),
         )
 
-    def empty_cache(self, batch_size):
-        """`BlockCache` without slots."""
+    def empty_cache(self, batch_size, beams):
+        """`BlockCache` without settled slots."""
         size = self.self_attention.hidden_dim // self.num_heads
 
         def buffer(size):
-            return ops.zeros((batch_size, self.num_heads, 0, size), self.compute_dtype)
+            return buffers.empty(
+                batch_size, beams, self.num_heads, size, self.compute_dtype
+            )
 
         return BlockCache(
             buffer(2 * size),
@@ -143,22 +145,25 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
           memory: `SourceMemory`.
           cache: `BlockCache` of earlier positions.
           position: scalar, int32.
-          visible: bool (batch, beams, slots).
+          visible: from `models.decoding_cache.visible_slots`.
 
         Returns:
           (batch, beams, width), and the cache with this position.
         """
         keys, biases = self.self_attention.keys_and_biases(x)
-        keys = write(cache.keys, keys, position)
-        biases = write(cache.biases, biases, position)
-        weights = self.self_attention.probabilities(x, keys, biases, visible)
+        keys = buffers.write(cache.keys, keys, position)
+        biases = buffers.write(cache.biases, biases, position)
+        queries = self.self_attention.scaled_queries(x)
+        weights = self.self_attention.probabilities(
+            buffers.scores(queries, keys), buffers.all_slots(biases), visible
+        )
         from_source = self._attend_to_source(x, memory)
         all_values = []
         for depth in range(self.num_depths):
             values = split_heads(self.self_norms[depth](x), self.num_heads)
-            values = write(cache.values[depth], values, position)
+            values = buffers.write(cache.values[depth], values, position)
             all_values.append(values)
-            attended = merge_heads(ops.matmul(weights[:, :, depth], values))
+            attended = merge_heads(buffers.weighted_sum(weights[:, :, depth], values))
             x = self._add_self(x, depth, attended)
             x = self._add_cross(x, depth, from_source[depth])
             x = self._transform(x, depth)
@@ -166,7 +171,9 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
 
     def _attend_to_source(self, x, memory):
         """What cross-attention gives at each depth: (batch, beams, width) each."""
-        weights = self.cross_attention.probabilities(x, memory.keys, memory.biases)
+        queries = self.cross_attention.scaled_queries(x)
+        scores = scaled_scores(queries, memory.keys, causal=False)
+        weights = self.cross_attention.probabilities(scores, memory.biases)
         batch, heads, depths, beams, source = ops.shape(weights)
         weights = ops.reshape(weights, (batch, heads, depths * beams, source))
         attended = merge_heads(ops.matmul(weights, memory.values))
@@ -192,9 +199,9 @@ class TransEvolveDecoder(TransEvolveStack):
         """What `step` needs of the source, block by block."""
         return [block.memory(encoded, source_mask) for block in self.blocks]
 
-    def empty_cache(self, batch_size):
-        """What `step` keeps of earlier tokens, block by block: no slots yet."""
-        return [block.empty_cache(batch_size) for block in self.blocks]
+    def empty_cache(self, batch_size, beams):
+        """What `step` keeps of earlier tokens, block by block: none yet."""
+        return [block.empty_cache(batch_size, beams) for block in self.blocks]
 
     def step(self, x, memory, cache, position, visible):
         """Decodes one position; see `TransEvolveDecoderBlock.step`."""

@@ -5,15 +5,15 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from models.decoding_cache import write
-from models.time_evolving_attention import split_heads
+from models import decoding_cache as buffers
+from models.time_evolving_attention import merge_heads, split_heads
 from models.transformer_layer import TransformerLayer, TransformerStack, visible_keys
 
 
 class KeysAndValues(NamedTuple):
-    """Of one attention, (batch, heads, length or slots, d/H) each.
+    """Of one attention: (batch, heads, length, d/H), or buffers of that size.
 
-    A cache holds 2 d numbers a token and layer. Slots: see `models.decoding_cache`.
+    A cache holds 2 d numbers a token and layer; see `models.decoding_cache`.
     """
 
     keys: Any
@@ -97,11 +97,13 @@ class TransformerDecoderLayer(TransformerLayer):
         """What `step` needs of the source: `KeysAndValues`, and which are visible."""
         return self._of_source(encoded), visible_keys(source_mask)
 
-    def empty_cache(self, batch_size):
-        """`KeysAndValues` without slots."""
+    def empty_cache(self, batch_size, beams):
+        """`KeysAndValues` without settled slots."""
         size = self.query.units // self.num_heads
-        zeros = ops.zeros((batch_size, self.num_heads, 0, size), self.compute_dtype)
-        return KeysAndValues(zeros, zeros)
+        buffer = buffers.empty(
+            batch_size, beams, self.num_heads, size, self.compute_dtype
+        )
+        return KeysAndValues(buffer, buffer)
 
     def step(self, x, memory, cache, position, visible):
         """Runs the layer for the tokens of one position.
@@ -111,17 +113,20 @@ class TransformerDecoderLayer(TransformerLayer):
           memory: from `memory`.
           cache: `KeysAndValues` of earlier positions.
           position: scalar, int32.
-          visible: bool (batch, beams, slots), see `models.decoding_cache`.
+          visible: from `models.decoding_cache.visible_slots`.
 
         Returns:
           (batch, beams, width), and the cache with this position.
         """
         queries, new = self._self_projections(x)
         cache = KeysAndValues(
-            write(cache.keys, new.keys, position),
-            write(cache.values, new.values, position),
+            buffers.write(cache.keys, new.keys, position),
+            buffers.write(cache.values, new.values, position),
         )
-        x = self._add_self(x, self._attend(queries, *cache, visible[:, None]))
+        scores = buffers.scores(self._scaled(queries), cache.keys)
+        weights = self._weights(scores, visible[:, None])
+        attended = merge_heads(buffers.weighted_sum(weights, cache.values))
+        x = self._add_self(x, attended)
         return self._rest(x, *memory), cache
 
 
@@ -144,9 +149,9 @@ class TransformerDecoder(TransformerStack):
         """What `step` needs of the source, layer by layer."""
         return [layer.memory(encoded, source_mask) for layer in self.layers]
 
-    def empty_cache(self, batch_size):
-        """What `step` keeps of earlier tokens, layer by layer: no slots yet."""
-        return [layer.empty_cache(batch_size) for layer in self.layers]
+    def empty_cache(self, batch_size, beams):
+        """What `step` keeps of earlier tokens, layer by layer: none yet."""
+        return [layer.empty_cache(batch_size, beams) for layer in self.layers]
 
     def step(self, x, memory, cache, position, visible):
         """Decodes one position; see `TransformerDecoderLayer.step`."""

@@ -62,11 +62,16 @@ class TransformerLayer(keras.layers.Layer):
 
     def _attend(self, queries, keys, values, visible=None, causal=False):
         """Equation 1 by head; `visible` for scores (batch, heads, queries, keys)."""
-        scale = queries.shape[-1] ** -0.5
-        scores = scaled_scores(queries * scale, keys, causal)
+        scores = scaled_scores(self._scaled(queries), keys, causal)
+        return merge_heads(ops.matmul(self._weights(scores, visible), values))
+
+    def _scaled(self, queries):
+        return queries * queries.shape[-1] ** -0.5
+
+    def _weights(self, scores, visible):
         if visible is not None:
             scores += MASKED * (1 - ops.cast(visible, scores.dtype))
-        return merge_heads(ops.matmul(ops.softmax(scores, axis=-1), values))
+        return ops.softmax(scores, axis=-1)
 
     def _transform(self, x, training=None):
         """Adds the feed-forward's output to (batch, length, width)."""

@@ -174,7 +174,7 @@ def test_recomputing_finds_what_the_cache_finds(config):
     model = randomize(build_encoder_decoder(config, 40))
     sources = tokens(batch=2, length=6)
     found = [
-        beam_search(step(model, sources), cache(2), ops.array([5, 5]), 5, 3)
+        beam_search(step(model, sources), cache(2, 3), ops.array([20, 20]), 20, 3)
         for step, cache in (
             (decoding.cached_step, model.empty_cache),
             (decoding.recomputing_step, decoding.token_cache),

@@ -8,7 +8,7 @@ from keras import ops
 from configs.common import SIZES, VARIANTS
 from models import build_encoder_decoder
 from models.convert import fold_rotations, to_form
-from models.decoding_cache import grow
+from models.decoding_cache import RECENT, grow, settle, visible_slots
 from tests.models import golden as goldens
 from tests.models.builders import SMALL, TRANSFORMER, VOCABULARY_SIZE, randomize, tokens
 from tests.models.gradients import gradients
@@ -155,10 +155,13 @@ def decode(model, source, target):
     """Logits of a target fed token by token through the cache, one beam."""
     batch, length = target.shape
     memory = model.memory(source)
-    cache = grow(model.empty_cache(batch), length)
+    cache = grow(model.empty_cache(batch, 1), 3 * RECENT)
+    slots = ops.zeros((batch, 1, 3 * RECENT), "int32")
     logits = []
     for position in range(length):
-        visible = np.broadcast_to(np.arange(length) <= position, (batch, 1, length))
+        if position and position % RECENT == 0:
+            cache = settle(cache, position)
+        visible = visible_slots(slots, position)
         step, cache = model.step(
             target[:, position : position + 1], memory, cache, position, visible
         )
@@ -167,10 +170,12 @@ def decode(model, source, target):
 
 
 def test_cached_steps_equal_the_full_pass(model):
-    real = TARGET != 0
+    """Past two settlings of the recent slots."""
+    target = tokens(length=2 * RECENT + 3, padding=[(0, slice(5, None))], seed=1)
+    real = target != 0
     np.testing.assert_allclose(
-        decode(model, SOURCE, TARGET)[real],
-        numpy(model(SOURCE, TARGET))[real],
+        decode(model, SOURCE, target)[real],
+        numpy(model(SOURCE, target))[real],
         rtol=0,
         atol=1e-5,
     )
@@ -184,9 +189,9 @@ def test_beams_see_their_own_past(model):
     chosen = random.integers(1, VOCABULARY_SIZE, shape).astype("int32")
     parents = random.integers(0, beams, shape)
     memory = model.memory(SOURCE)
-    cache = grow(model.empty_cache(batch), length * beams)
+    cache = grow(model.empty_cache(batch, beams), RECENT)
     # slots[b, k, p]: the beam whose slot holds position p of beam k's text.
-    slots = np.zeros(shape, int)
+    slots = np.zeros((batch, beams, RECENT), "int32")
     texts = np.zeros(shape, "int32")
     for position in range(length):
         pick = parents[:, :, position, None]
@@ -194,14 +199,9 @@ def test_beams_see_their_own_past(model):
         texts = np.take_along_axis(texts, pick, axis=1)
         slots[:, :, position] = np.arange(beams)
         texts[:, :, position] = chosen[:, :, position]
-        visible = slots[..., None] == np.arange(beams)
-        visible &= (np.arange(length) <= position)[:, None]
+        visible = visible_slots(ops.convert_to_tensor(slots), position)
         logits, cache = model.step(
-            chosen[:, :, position],
-            memory,
-            cache,
-            position,
-            visible.reshape(batch, beams, length * beams),
+            chosen[:, :, position], memory, cache, position, visible
         )
         alone = texts[:, :, : position + 1].reshape(batch * beams, position + 1)
         expected = numpy(model(np.repeat(SOURCE, beams, axis=0), alone))[:, -1]
