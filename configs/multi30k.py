@@ -19,14 +19,18 @@ def get_config(variant: str = "transevolve-fullff-2"):
         max_length=64,
         bucket_lengths=(12, 16, 20, 24, 32, 64),
     )
-    return translation_config(
+    config = translation_config(
         "multi30k",
         variant,
         "small",
         data,
         extra_length=50,
-        batch_size=128,
-        steps=6000,
-        warmup_steps=1000,
-        checkpoint_every=500,
+        batch_size=64,
+        steps=5000,
+        learning_rate_max=0.6,
+        warmup_steps=800,
+        checkpoint_every=200,
     )
+    # Eleven passes over few pairs.
+    config.model.dropout = 0.2
+    return config
