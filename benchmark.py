@@ -6,6 +6,7 @@ floor    the matrix products of a training step, each alone, beside the step
 memory   peak memory of the process, each model in one of its own
 decode   seconds of a beam search, with a cache and recomputing every prefix
 input    what a training command's data pipeline delivers and consumes
+stream   memory while a parallel text of any size is read for training
 """
 
 import json
@@ -26,6 +27,7 @@ COMMANDS = {
     "memory": {*_MODELS, *_STEP},
     "decode": {"models", "size", "lengths", "beam", "batch", "recompute", "rounds"},
     "input": {"config", "rounds"},
+    "stream": {"pairs"},
 }
 # Where its defaults are other than the flags' own.
 DECODE_DEFAULTS = {"size": "base", "lengths": ["16", "64", "128"]}
@@ -67,6 +69,9 @@ XLA = flags.DEFINE_bool("xla", False, "speed: compile by XLA.")
 BEAM = flags.DEFINE_integer("beam", 4, "decode: hypotheses.", lower_bound=1)
 BATCH = flags.DEFINE_integer("batch", 8, "decode: sentences.", lower_bound=1)
 RECOMPUTE = flags.DEFINE_bool("recompute", True, "decode: time that too; slow.")
+PAIRS = flags.DEFINE_integer(
+    "pairs", 5_000_000, "stream: of sentences.", lower_bound=10
+)
 MARKDOWN = flags.DEFINE_bool("markdown", False, "A table instead of JSON rows.")
 PLOT = flags.DEFINE_string("plot", None, "speed, memory: write a PNG here.")
 
@@ -150,6 +155,10 @@ def _measure(command):
         from benchmarks import memory
 
         return memory.measure(**models, **step)
+    if command == "stream":
+        from benchmarks import stream
+
+        return stream.measure(PAIRS.value)
     from benchmarks import pipeline
 
     return pipeline.measure(CONFIG.value, ROUNDS.value)

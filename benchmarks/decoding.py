@@ -147,9 +147,10 @@ def recomputing_step(model, sources):
         seen = ops.where(visible, buffers.all_slots(cache)[:, :, :, 0], 0)
         seen = ops.sum(ops.reshape(seen, (batch_size * beams, -1, beams)), axis=2)
         # Recent positions stand at the end: they belong behind the settled ones.
-        settled, recent = ops.split(seen, [seen.shape[1] - buffers.RECENT], axis=1)
-        first_recent = position // buffers.RECENT * buffers.RECENT
-        prefixes = ops.slice_update(settled, (0, first_recent), recent)
+        seen = seen[:, None, :, None]
+        settled, recent = ops.split(seen, [seen.shape[2] - buffers.RECENT], axis=2)
+        prefixes = buffers.place(settled, recent, position // buffers.RECENT)
+        prefixes = prefixes[:, 0, :, 0]
         decoded = model.decoder(
             model.embedding(prefixes),
             ops.repeat(encoded, beams, axis=0),

@@ -76,6 +76,11 @@ def _peak(name, size, precision, mode, batch_size, length):
     call()
     if tf.config.list_logical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    return peak_bytes()
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has held."""
     status = Path("/proc/self/status")
     if status.exists():
         # Not getrusage(): on Linux it counts what the parent held at the fork.

@@ -3,7 +3,7 @@
 from reporting.tables import markdown_table
 
 # The same in every row of most tables: said above the table instead.
-COMMON = ("benchmark", "mode", "task", "size", "precision", "xla", "batch")
+COMMON = ("benchmark", "mode", "task", "size", "precision", "xla", "batch", "window")
 
 
 def markdown(rows: list[dict]) -> str:

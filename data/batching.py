@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 import tensorflow as tf
 
+from data.buckets import Buckets
 from data.token_cache import TokenizedSplit
 
 # The target of a row that only fills up a batch; it counts in no loss or metric.
@@ -36,10 +37,9 @@ class Batcher:
         self.split = split
         self.subset = subset
         self.batch_size = batch_size
-        self.bucket_lengths = np.asarray(bucket_lengths)
-        self.buckets = np.searchsorted(self.bucket_lengths, split.lengths[subset])
-        sizes = np.bincount(self.buckets, minlength=len(bucket_lengths))
-        self.num_batches = int(np.sum(-(-sizes // batch_size)))
+        self.buckets = Buckets(bucket_lengths, batch_size)
+        counts = self.buckets.count(split.lengths[subset])
+        self.num_batches = self.buckets.num_batches(counts)
         self.num_examples = len(subset)
 
     def plan(self, random: np.random.Generator | None) -> list[tuple[np.ndarray, int]]:
@@ -49,16 +49,12 @@ class Batcher:
           random: shuffles examples and batches; None keeps the order within buckets.
             An index equal to the split's size stands for an empty row.
         """
-        order = np.arange(len(self.subset))
-        if random is not None:
-            order = random.permutation(order)
+        order = self.subset if random is None else random.permutation(self.subset)
         batches = []
-        for bucket, length in enumerate(self.bucket_lengths):
-            members = self.subset[order[self.buckets[order] == bucket]]
-            for start in range(0, len(members), self.batch_size):
-                batch = members[start : start + self.batch_size]
-                filler = np.full(self.batch_size - len(batch), len(self.split.targets))
-                batches.append((np.concatenate([batch, filler]), int(length)))
+        for bucket, indices in self.buckets.plan(self.split.lengths, order)[0]:
+            filler = np.full(self.batch_size - len(indices), len(self.split.targets))
+            length = int(self.buckets.lengths[bucket])
+            batches.append((np.concatenate([indices, filler]), length))
         if random is not None:
             batches = [batches[i] for i in random.permutation(len(batches))]
         return batches
@@ -93,14 +89,13 @@ class Batcher:
         tokens = self.split.rows
         targets = tf.constant(np.append(self.split.targets, FILLER_TARGET), tf.int32)
 
-        one_length = len(self.bucket_lengths) == 1
-        shape = [self.batch_size, int(self.bucket_lengths[0]) if one_length else None]
-
         def gather(indices, length):
             rows = tf.gather(tokens, indices)
             inputs = rows.to_tensor(shape=[self.batch_size, length])
             return {
-                "inputs": tf.ensure_shape(tf.cast(inputs, tf.int32), shape),
+                "inputs": tf.ensure_shape(
+                    tf.cast(inputs, tf.int32), self.buckets.batch_shape
+                ),
                 "targets": tf.gather(targets, indices),
             }
 

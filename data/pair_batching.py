@@ -9,84 +9,12 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
+from data.buckets import Buckets
 from data.errors import DataError
 from data.packed_pairs import PackedPairs
 from data.pair_stream import own_threads
 
-BATCH_UNITS = ("sentences", "tokens")
-
 logger = logging.getLogger("transevolve")
-
-
-class Buckets:
-    """Length buckets, and how many rows a batch of each has.
-
-    Args:
-      lengths: increasing; a pair belongs to the first that holds its longer side.
-      batch_size: rows of every batch; or, with the unit "tokens", of all buckets alike
-        the most tokens of a side: length n has batch_size // n rows, at least one,
-        and a multiple of 8 where there are more than 8.
-      batch_unit: "sentences" or "tokens".
-
-    Attributes:
-      lengths, rows: int64 [buckets].
-    """
-
-    def __init__(self, lengths, batch_size: int, batch_unit: str = "sentences"):
-        self.lengths = np.asarray(lengths, np.int64)
-        self.rows = np.full_like(self.lengths, batch_size)
-        if batch_unit == "tokens":
-            rows = np.maximum(batch_size // self.lengths, 1)
-            self.rows = np.where(rows > 8, rows // 8 * 8, rows)
-
-    def count(self, pairs: PackedPairs) -> np.ndarray:
-        """int64 [buckets], how many of the pairs belong to each."""
-        return np.bincount(self._of(pairs), minlength=len(self.lengths))
-
-    def num_batches(self, counts: np.ndarray) -> int:
-        """Batches of so many pairs of each bucket, the last of each filled up."""
-        return int(np.sum(-(-counts // self.rows)))
-
-    def plan(self, pairs: PackedPairs, order: np.ndarray, flush: bool):
-        """Deals pairs to batches.
-
-        Args:
-          pairs: all of the pairs.
-          order: their indices, in the order in which to deal them.
-          flush: also make batches that are not full.
-
-        Returns:
-          (bucket, indices) of every batch, bucket by bucket, and the indices that are
-          left, fewer than a batch of each bucket.
-        """
-        buckets = self._of(pairs)[order]
-        batches, left = [], [np.zeros(0, np.int64)]
-        for bucket, rows in enumerate(self.rows):
-            members = order[buckets == bucket]
-            end = len(members) if flush else len(members) // rows * rows
-            starts = range(0, end, rows)
-            batches += [(bucket, members[start : start + rows]) for start in starts]
-            left.append(members[end:])
-        return batches, np.concatenate(left)
-
-    def batch(self, pairs: PackedPairs, bucket: int, indices: np.ndarray) -> dict:
-        """The batch that `plan` planned, filled up with empty rows."""
-        return pairs.batch(indices, self.rows[bucket], self.lengths[bucket])
-
-    def dataset(self, batches) -> tf.data.Dataset:
-        """A dataset of what the function `batches` yields."""
-        shape = [
-            int(sizes[0]) if len(set(sizes)) == 1 else None
-            for sizes in (self.rows, self.lengths)
-        ]
-        spec = tf.TensorSpec(shape, tf.int32)
-        dataset = tf.data.Dataset.from_generator(
-            batches, output_signature={"inputs": spec, "targets": spec}
-        )
-        return dataset.prefetch(tf.data.AUTOTUNE).with_options(own_threads())
-
-    def _of(self, pairs):
-        return np.searchsorted(self.lengths, pairs.longer_sides)
 
 
 class EvaluationBatcher:
@@ -101,17 +29,18 @@ class EvaluationBatcher:
         self.pairs = pairs
         self.buckets = buckets
         self.num_examples = len(pairs)
-        self.num_batches = buckets.num_batches(buckets.count(pairs))
+        self.num_batches = buckets.num_batches(buckets.count(pairs.longer_sides))
 
     def evaluate(self) -> tf.data.Dataset:
         """Every pair once, bucket by bucket."""
 
         def batches():
             order = np.arange(len(self.pairs))
-            for bucket, indices in self.buckets.plan(self.pairs, order, flush=True)[0]:
-                yield self.buckets.batch(self.pairs, bucket, indices)
+            plan, _ = self.buckets.plan(self.pairs.longer_sides, order)
+            for batch in plan:
+                yield _fill(self.buckets, self.pairs, *batch)
 
-        return self.buckets.dataset(batches)
+        return _dataset(self.buckets, batches)
 
 
 class StreamingBatcher:
@@ -163,7 +92,7 @@ class StreamingBatcher:
                 self._failure = error
                 raise
 
-        return self.buckets.dataset(batches)
+        return _dataset(self.buckets, batches)
 
     @contextmanager
     def own_errors(self):
@@ -194,7 +123,7 @@ class StreamingBatcher:
             window.fill(self.shuffle_window)
             pairs, is_last = window.take(left)
             order = random.permutation(len(pairs))
-            batches, rest = self.buckets.plan(pairs, order, flush=is_last)
+            batches, rest = self.buckets.plan(pairs.longer_sides, order, flush=is_last)
             for number, index in enumerate(random.permutation(len(batches)), start=1):
                 if skip:
                     skip -= 1
@@ -202,7 +131,7 @@ class StreamingBatcher:
                 # Bit by bit, so that no step waits for a whole window.
                 window.fill(self.shuffle_window * number // len(batches))
                 progress.close()
-                yield self.buckets.batch(pairs, *batches[index])
+                yield _fill(self.buckets, pairs, *batches[index])
             left = [pairs.take(rest)]
             del pairs  # before the next window is joined
             if is_last:
@@ -224,7 +153,7 @@ class StreamingBatcher:
                 fits = chunk.longer_sides <= longest
                 if not fits.all():
                     chunk = chunk.take(np.flatnonzero(fits))
-                sizes += self.buckets.count(chunk)
+                sizes += self.buckets.count(chunk.longer_sides)
                 yield chunk
             self._end_epoch(num_read, sizes, stream.skipped)
             yield None
@@ -271,3 +200,17 @@ class _Window:
         taken = PackedPairs.join(left + self._parts), self._is_last
         self._parts, self._num_pairs, self._is_last = [], 0, False
         return taken
+
+
+def _fill(buckets, pairs, bucket, indices):
+    """The batch of a bucket, filled up with empty rows."""
+    return pairs.batch(indices, buckets.rows[bucket], buckets.lengths[bucket])
+
+
+def _dataset(buckets, batches):
+    """A dataset of what the function `batches` yields."""
+    spec = tf.TensorSpec(buckets.batch_shape, tf.int32)
+    dataset = tf.data.Dataset.from_generator(
+        batches, output_signature={"inputs": spec, "targets": spec}
+    )
+    return dataset.prefetch(tf.data.AUTOTUNE).with_options(own_threads())

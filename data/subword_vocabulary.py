@@ -1,15 +1,14 @@
 """Where the subwords come from: a file, or the training text."""
 
 import hashlib
-import io
 import json
-import logging
 import os
 import random
 import re
+import subprocess
 import sys
 import tempfile
-import time
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,7 +23,10 @@ from data.subwords import END, PADDING, START, UNKNOWN
 # All runs on a corpus share its subwords, whatever their own seed.
 SEED = 0
 
-logger = logging.getLogger("transevolve")
+_TRAIN = """
+import json, sys, sentencepiece
+sentencepiece.SentencePieceTrainer.train(**json.loads(sys.argv[1]))
+"""
 
 
 def given(config) -> bytes:
@@ -79,7 +81,7 @@ def trained(config) -> bytes:
             total=parallel_text.count(config, "train"),
             unit=" pairs",
             unit_scale=True,
-            mininterval=0.5 if sys.stderr.isatty() else 10,
+            **_quiet(),
         )
         pairs = RowErrors(config.on_error).keep_good(pairs)
         sentences = (sentence for pair in pairs for sentence in pair)
@@ -108,57 +110,79 @@ def learn(sentences: list[bytes], vocab_size: int) -> bytes:
     """
     if not sentences:
         raise DataError("train: expected sentences to learn subwords from, found none")
-    logger.info("learning %d subwords from %d sentences", vocab_size, len(sentences))
-    start = time.monotonic()
-    # No normalization but this: SentencePiece's sign for a space is one. It would be
-    # anyway, but without any rule each copy that TensorFlow makes logs a line.
-    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
-        rules.write("2581\t20\n")
-        rules.flush()
-        try:
-            model = _train(sentences, vocab_size, rules.name)
-        except RuntimeError as error:
-            raise _explain(error, vocab_size) from error
-    seconds = time.monotonic() - start
-    logger.info("learned %d subwords in %.0f s", vocab_size, seconds)
-    # The same text gives the same model, wherever the rules were written.
-    fields = ModelProto.FromString(model)
+    with tempfile.TemporaryDirectory() as folder:
+        text, rules, model = (Path(folder, name) for name in ("text", "rules", "model"))
+        text.write_bytes(b"\n".join(sentences))
+        # No normalization but this: SentencePiece's sign for a space is one. It would
+        # be anyway, but without any rule each copy that TensorFlow makes logs a line.
+        rules.write_text("2581\t20\n")
+        settings = {
+            "input": str(text),
+            "model_prefix": str(model),
+            "model_type": "bpe",
+            "vocab_size": vocab_size,
+            "pad_id": PADDING,
+            "unk_id": UNKNOWN,
+            "bos_id": START,
+            "eos_id": END,
+            # So that decoding gives the very text back.
+            "normalization_rule_tsv": str(rules),
+            "remove_extra_whitespaces": False,
+            # The rarest characters, one in 10,000 of the text, are written as bytes:
+            # web text holds thousands of them, which would fill the vocabulary.
+            "byte_fallback": True,
+            "character_coverage": 0.9999,
+        }
+        _train(settings, f"learning subwords from {len(sentences):,} sentences")
+        fields = ModelProto.FromString(model.with_suffix(".model").read_bytes())
+    # The same text gives the same model, wherever the files were.
     fields.normalizer_spec.ClearField("normalization_rule_tsv")
+    fields.trainer_spec.ClearField("input")
+    fields.trainer_spec.ClearField("model_prefix")
     return fields.SerializeToString(deterministic=True)
 
 
-def _train(sentences, vocab_size, rules):
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences),
-        model_writer=model,
-        model_type="bpe",
-        vocab_size=vocab_size,
-        pad_id=PADDING,
-        unk_id=UNKNOWN,
-        bos_id=START,
-        eos_id=END,
-        # So that decoding gives the very text back.
-        normalization_rule_tsv=rules,
-        remove_extra_whitespaces=False,
-        # The rarest characters, one in 10,000 of the text, are written as bytes: web
-        # text holds thousands of them, which would fill the vocabulary.
-        byte_fallback=True,
-        character_coverage=0.9999,
-        minloglevel=2,
-    )
-    return model.getvalue()
+def _train(settings, title):
+    """Runs SentencePiece in a process of its own, which gives its memory back.
+
+    What it logs moves the bar: no other way leads from its loop to Python.
+    """
+    command = [sys.executable, "-c", _TRAIN, json.dumps(settings)]
+    vocab_size, log = settings["vocab_size"], deque(maxlen=50)
+    with (
+        subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, errors="replace"
+        ) as process,
+        tqdm(desc=title, total=vocab_size, unit=" subwords", **_quiet()) as bar,
+    ):
+        try:
+            for line in process.stderr:
+                log.append(line)
+                if size := re.search(r" size=(\d+)", line):
+                    bar.update(int(size[1]) - bar.n)
+        except BaseException:
+            process.kill()
+            raise
+        if not process.wait():
+            bar.update(vocab_size - bar.n)
+    if process.returncode:
+        raise _explain("".join(log), vocab_size)
 
 
-def _explain(error, vocab_size):
-    message = " ".join(str(error).split())
+def _quiet():
+    return {"mininterval": 0.5 if sys.stderr.isatty() else 10}
+
+
+def _explain(log, vocab_size):
+    message = " ".join(log.split())
     if most := re.search(r"value <= (\d+)", message):
         expected = f"at most {most[1]}, all that the training text yields"
     elif least := re.search(r"required_chars\. \d+ vs (\d+)", message):
         expected = f"at least {least[1]}, for the characters of the training text"
     else:
         return DataError(
-            f"train: expected text to learn subwords from, found {message}"
+            "train: expected text to learn subwords from; SentencePiece ended with: "
+            f"{message}"
         )
     return DataError(
         f"--config.data.vocab_size: expected {expected}, found {vocab_size}"

@@ -5,9 +5,10 @@ import logging
 import numpy as np
 
 from data import parallel_text, subword_vocabulary
+from data.buckets import Buckets
 from data.errors import DataError, RowErrors
 from data.packed_pairs import PackedPairs
-from data.pair_batching import Buckets, EvaluationBatcher, StreamingBatcher
+from data.pair_batching import EvaluationBatcher, StreamingBatcher
 from data.pair_stream import PairStream
 from data.subwords import SubwordTokenizer
 

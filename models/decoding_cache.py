@@ -47,10 +47,8 @@ def write(buffer, new, position):
       new: (batch, heads, beams, size).
       position: scalar, int32.
     """
-    slot = position % RECENT * new.shape[2]
     new = ops.cast(new, buffer.recent.dtype)
-    recent = ops.slice_update(buffer.recent, (0, 0, slot, 0), new)
-    return buffer._replace(recent=recent)
+    return buffer._replace(recent=place(buffer.recent, new, position % RECENT))
 
 
 def grow(cache, positions):
@@ -72,12 +70,26 @@ def settle(cache, position):
     """
 
     def move(buffer):
-        beams = buffer.recent.shape[2] // RECENT
-        start = (0, 0, (position - RECENT) * beams, 0)
-        settled = ops.slice_update(buffer.settled, start, buffer.recent)
+        settled = place(buffer.settled, buffer.recent, position // RECENT - 1)
         return buffer._replace(settled=settled)
 
     return _map(move, cache)
+
+
+def place(array, new, index):
+    """The array with the index-th of its parts, each as large as `new`, replaced.
+
+    Args:
+      array: (batch, heads, parts * slots, size).
+      new: (batch, heads, slots, size).
+      index: scalar, int32.
+    """
+    batch, heads, slots, size = new.shape
+    # Not slice_update: TensorFlow runs that by XLA, which compiles each shape anew.
+    parts = ops.reshape(array, (batch, heads, -1, slots, size))
+    here = ops.arange(parts.shape[2]) == index
+    parts = ops.where(here[:, None, None], new[:, :, None], parts)
+    return ops.reshape(parts, array.shape)
 
 
 def _map(function, cache):

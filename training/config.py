@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 
 from configs.common import VARIANTS
 from data import DATASETS, parallel_text
-from data.pair_batching import BATCH_UNITS
+from data.buckets import BATCH_UNITS
 from models.time_features import FIDELITIES
 from models.transevolve_block import ATTENTIONS, FEED_FORWARDS
 from training.errors import UserError

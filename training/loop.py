@@ -10,7 +10,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from data import tokenizers
-from data.pair_batching import Buckets
+from data.buckets import Buckets
 from training import config as configuration
 from training.checkpoints import Checkpoints
 from training.errors import UserError

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.buckets import Buckets
 from data.errors import DataError
 from data.packed_pairs import PackedPairs
-from data.pair_batching import Buckets, EvaluationBatcher, StreamingBatcher
+from data.pair_batching import EvaluationBatcher, StreamingBatcher
 from data.subwords import END
 
 LENGTHS = (4, 8, 12)

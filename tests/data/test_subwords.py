@@ -106,9 +106,11 @@ def test_saved_tokenizer_is_the_same(tokenizer, round_trip, tmp_path):
     assert traced(twin)(["ab cd"]) == round_trip(["ab cd"])
 
 
-def test_learning_is_deterministic():
+def test_learning_is_deterministic_and_shows_how_far_it_is(capfd):
     models = [subword_vocabulary.learn(corpus(), 350) for _ in range(2)]
     assert models[0] == models[1]
+    error = capfd.readouterr().err
+    assert "learning subwords from 300 sentences: 100%" in error and "350/350" in error
     assert models[0] != subword_vocabulary.learn(corpus(seed=1), 350)
 
 
@@ -120,7 +122,7 @@ def test_impossible_vocabulary_sizes(size, message, capfd):
         subword_vocabulary.learn(corpus(), size)
     assert str(error.value).endswith(f"found {size}")
     captured = capfd.readouterr()
-    assert captured.out == captured.err == ""
+    assert captured.out == "" and "LOG(" not in captured.err
     possible = int(str(error.value).split(",")[0].split()[-1])
     assert subword_vocabulary.learn(corpus(), possible)
 

@@ -1,0 +1,103 @@
+"""Memory of a process that streams a parallel text of any size."""
+
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from benchmarks.memory import peak_bytes
+from configs import wmt14_en_de
+from data import subword_vocabulary, translation
+from data.subwords import SubwordTokenizer
+
+BATCH_SIZE = 512
+ROWS = 10
+# Sentences that the vocabulary is learned from; the stream does not depend on it.
+VOCABULARY_SENTENCES = 100_000
+# Written over and over: nothing in the stream remembers a sentence.
+DIFFERENT_PAIRS = 100_000
+WORDS = 60_000
+
+
+def measure(num_pairs: int, shuffle_window: int | None = None) -> Iterator[dict]:
+    """Streams a synthetic text once, as training on WMT 2014 would.
+
+    Yields a row before the first batch and after each tenth of the pairs: the pairs
+    dealt out so far, the most memory that the process has held, TensorFlow included,
+    and the pairs a second since the row before.
+
+    Args:
+      num_pairs: of sentences of 4 to 45 words.
+      shuffle_window: None for that of the WMT config.
+    """
+    config = wmt14_en_de.get_config().data
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        config.update(
+            source="files",
+            dir=folder,
+            cache_dir=folder,
+            vocab_sentences=VOCABULARY_SENTENCES,
+            shuffle_window=shuffle_window or config.shuffle_window,
+        )
+        for language in (config.source_language, config.target_language):
+            _write_text(Path(folder, f"{config.train_name}.{language}"), num_pairs)
+        # In a process of its own, whose peak is not the stream's.
+        with ProcessPoolExecutor(1, mp_context=context) as process:
+            vocabulary = process.submit(subword_vocabulary.trained, config).result()
+        data = translation.TranslationData(config, SubwordTokenizer(vocabulary))
+        yield from _stream(data.train(BATCH_SIZE), num_pairs, config.shuffle_window)
+
+
+def _stream(batcher, num_pairs, shuffle_window):
+    dealt, marks = 0, [num_pairs * (i + 1) // ROWS for i in range(ROWS)]
+    batches = iter(batcher.train(seed=0))
+    start, dealt_before = time.perf_counter(), 0
+    yield _row(0, shuffle_window)
+    with (
+        batcher.own_errors(),
+        tqdm(total=num_pairs, desc="streaming", unit=" pairs", unit_scale=True) as bar,
+    ):
+        while marks:
+            new = np.count_nonzero(next(batches)["inputs"].numpy()[:, 0])
+            dealt += new
+            bar.update(new)
+            if dealt >= marks[0]:
+                seconds = time.perf_counter() - start
+                speed = round((dealt - dealt_before) / seconds)
+                yield {**_row(dealt, shuffle_window), "pairs_per_second": speed}
+                start, dealt_before = time.perf_counter(), dealt
+                marks.pop(0)
+
+
+def _row(dealt, shuffle_window):
+    return {
+        "benchmark": "stream",
+        "batch": BATCH_SIZE,
+        "window": shuffle_window,
+        "pairs": dealt,
+        "peak_memory_mb": round(peak_bytes() / 2**20),
+    }
+
+
+def _write_text(path, num_pairs):
+    """Words of random letters, drawn as Zipf's law says."""
+    random = np.random.default_rng(0)
+    letters = np.array(list("etaoinshrdlucmfwypvbgkqjxz"))
+    words = np.array(
+        ["".join(random.choice(letters, random.integers(2, 12))) for _ in range(WORDS)]
+    )
+    frequencies = 1 / np.arange(1, WORDS + 1)
+    frequencies /= frequencies.sum()
+    lengths = random.integers(4, 46, min(num_pairs, DIFFERENT_PAIRS))
+    drawn = random.choice(words, lengths.sum(), p=frequencies)
+    sentences = np.split(drawn, np.cumsum(lengths)[:-1])
+    lines = [" ".join(sentence) + "\n" for sentence in sentences]
+    with open(path, "w") as text:
+        for start in range(0, num_pairs, len(lines)):
+            text.writelines(lines[: num_pairs - start])

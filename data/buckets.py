@@ -1,0 +1,68 @@
+"""Length buckets: which examples share a batch, and how many."""
+
+import numpy as np
+
+BATCH_UNITS = ("sentences", "tokens")
+
+
+class Buckets:
+    """Length buckets, and how many rows a batch of each has.
+
+    Args:
+      lengths: increasing; an example belongs to the first that holds it.
+      batch_size: rows of every batch; or, with the unit "tokens", of all buckets alike
+        the most tokens of a side: length n has batch_size // n rows, at least one,
+        and a multiple of 8 where there are more than 8.
+      batch_unit: "sentences" or "tokens".
+
+    Attributes:
+      lengths, rows: int64 [buckets].
+    """
+
+    def __init__(self, lengths, batch_size: int, batch_unit: str = "sentences"):
+        self.lengths = np.asarray(lengths, np.int64)
+        self.rows = np.full_like(self.lengths, batch_size)
+        if batch_unit == "tokens":
+            rows = np.maximum(batch_size // self.lengths, 1)
+            self.rows = np.where(rows > 8, rows // 8 * 8, rows)
+
+    @property
+    def batch_shape(self) -> list[int | None]:
+        """[rows, length] of the batches, None where they differ."""
+        return [
+            int(sizes[0]) if len(set(sizes)) == 1 else None
+            for sizes in (self.rows, self.lengths)
+        ]
+
+    def count(self, lengths: np.ndarray) -> np.ndarray:
+        """int64 [buckets], how many examples of these lengths belong to each."""
+        return np.bincount(self._of(lengths), minlength=len(self.lengths))
+
+    def num_batches(self, counts: np.ndarray) -> int:
+        """Batches of so many examples of each bucket, the last of each filled up."""
+        return int(np.sum(-(-counts // self.rows)))
+
+    def plan(self, lengths: np.ndarray, order: np.ndarray, flush: bool = True):
+        """Deals examples to batches.
+
+        Args:
+          lengths: of all examples.
+          order: indices of those to deal, in the order in which to deal them.
+          flush: also make batches that are not full.
+
+        Returns:
+          (bucket, indices) of every batch, bucket by bucket, and the indices that are
+          left, fewer than a batch of each bucket.
+        """
+        buckets = self._of(lengths[order])
+        batches, left = [], [np.zeros(0, np.int64)]
+        for bucket, rows in enumerate(self.rows):
+            members = order[buckets == bucket]
+            end = len(members) if flush else len(members) // rows * rows
+            starts = range(0, end, rows)
+            batches += [(bucket, members[start : start + rows]) for start in starts]
+            left.append(members[end:])
+        return batches, np.concatenate(left)
+
+    def _of(self, lengths):
+        return np.searchsorted(self.lengths, lengths)
