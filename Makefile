@@ -5,6 +5,8 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 RUNS ?= runs/reproduce
+# Two files of tests at a time; WORKERS= for one.
+WORKERS ?= --numprocesses=2 --dist=loadfile
 
 .PHONY: setup setup-dev reproduce test
 
@@ -31,5 +33,5 @@ test: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@echo "Testing the models on JAX, then everything on TensorFlow"
-	KERAS_BACKEND=jax $(BIN)/python -m pytest tests/models
-	$(BIN)/python -m pytest tests
+	KERAS_BACKEND=jax $(BIN)/python -m pytest $(WORKERS) tests/models
+	$(BIN)/python -m pytest $(WORKERS) tests

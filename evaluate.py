@@ -6,6 +6,7 @@ import sys
 from training import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
+from ml_collections import ConfigDict, config_dict, config_flags
 
 WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run.")
 SPLIT = flags.DEFINE_string("split", "test", '"test" or "validation".')
@@ -15,6 +16,20 @@ AVERAGE_CHECKPOINTS = flags.DEFINE_integer(
     "Evaluate the mean weights of so many last checkpoints, not the best one.",
     lower_bound=0,
 )
+CONFIG = config_flags.DEFINE_config_dict(
+    "config",
+    ConfigDict(
+        {
+            "decode": {
+                "beam_size": config_dict.placeholder(int),
+                "length_penalty": config_dict.placeholder(float),
+                "extra_length": config_dict.placeholder(int),
+                "batch_size": config_dict.placeholder(int),
+            }
+        }
+    ),
+    "--config.decode.FIELD: other settings of beam search than the run's.",
+)
 INTERACTIVE = flags.DEFINE_bool(
     "interactive", False, "Translate lines of standard input, typed or piped in."
 )
@@ -22,6 +37,9 @@ INTERACTIVE = flags.DEFINE_bool(
 
 def main(argv):
     del argv
+    changes = {
+        name: value for name, value in CONFIG.value.decode.items() if value is not None
+    }
     if INTERACTIVE.value:
         from training.errors import UserError
         from training.interactive import translate_lines
@@ -29,11 +47,13 @@ def main(argv):
         if SPLIT.present:
             raise UserError("--split: --interactive does not take it")
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-        translate_lines(WORKDIR.value, sys.stdin, AVERAGE_CHECKPOINTS.value)
+        translate_lines(WORKDIR.value, sys.stdin, AVERAGE_CHECKPOINTS.value, changes)
         return
     from training.evaluation import evaluate
 
-    result, report = evaluate(WORKDIR.value, SPLIT.value, AVERAGE_CHECKPOINTS.value)
+    result, report = evaluate(
+        WORKDIR.value, SPLIT.value, AVERAGE_CHECKPOINTS.value, changes
+    )
     print(report, file=sys.stderr)
     print(json.dumps(result))
 

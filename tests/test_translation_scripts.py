@@ -2,7 +2,10 @@
 
 import gzip
 import json
+import os
+import pty
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -122,6 +125,42 @@ def test_lines_are_translated(run):
     assert result.stdout == "zwei fünf\n\neins\n"
 
 
+def test_a_terminal_is_answered_line_by_line(run):
+    keyboard, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "evaluate.py", f"--workdir={run}", "--interactive"],
+        cwd=ROOT,
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        os.write(keyboard, b"two five\n")
+        assert process.stdout.readline() == "zwei fünf\n"
+        os.write(keyboard, b"one\n\x04")
+        rest, messages = process.communicate()
+    assert rest == "eins\n" and process.returncode == 0
+    assert "en to de; end with Ctrl-D" in messages
+
+
+def test_the_search_can_be_set(run):
+    flags = ("--config.decode.beam_size=1", "--config.decode.length_penalty=1")
+    result = script("evaluate.py", f"--workdir={run}", "--split=validation", *flags)
+    assert result.returncode == 0, result.stderr
+    decode = json.loads(result.stdout)["decode"]
+    assert (decode["beam_size"], decode["length_penalty"]) == (1, 1.0)
+    assert decode["extra_length"] == FLAGS["decode.extra_length"]
+    for flag, message in (
+        ("decode.beam_size=0", "expected a number above 0, found 0"),
+        ("decode.beams=3", "expected a field of the config, found none"),
+        ("train.steps=3", "expected a field of the config, found none"),
+    ):
+        result = script("evaluate.py", f"--workdir={run}", f"--config.{flag}")
+        name = flag.split("=")[0]
+        assert result.returncode == 1
+        assert result.stderr.splitlines()[-1] == f"error: --config.{name}: {message}"
+
+
 def test_lines_that_are_not_text_are_translated_too(run):
     process = subprocess.run(
         [sys.executable, "evaluate.py", f"--workdir={run}", "--interactive"],
@@ -158,22 +197,39 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(run, tmp_path, data):
     ).read_text()
 
 
-def test_a_damaged_file_ends_the_run_with_one_line(tmp_path, data):
+def damage(folder, data, line):
+    """Copies the text to a folder; one German line for training is not UTF-8."""
     for name in ("train", "val"):
         for language in ("en", "de"):
             with gzip.open(data / f"{name}.{language}.gz") as file:
                 lines = file.read().splitlines(keepends=True)
             if (name, language) == ("train", "de"):
-                lines[4] = b"\xff\n"
-            (tmp_path / f"{name}.{language}").write_bytes(b"".join(lines))
-    model = tmp_path / "run"
-    result = train(model, tmp_path)
+                lines[line - 1] = b"\xff\n"
+            (folder / f"{name}.{language}").write_bytes(b"".join(lines))
+
+
+def test_a_damaged_file_ends_the_run_with_one_line(tmp_path, data):
+    damage(tmp_path, data, line=5)
+    result = train(tmp_path / "run", tmp_path)
     assert result.returncode == 1
     error = result.stderr.splitlines()[-1]
     assert error.startswith("error: ") and "train.de:5: expected UTF-8" in error
     assert "Traceback" not in result.stderr
-    result = train(model, tmp_path, **{"data.on_error": "skip", "train.steps": 60})
+
+
+def test_what_was_learned_before_a_damaged_line_is_kept(run, tmp_path, data):
+    damage(tmp_path, data, line=500)
+    changes = {
+        "data.vocab_file": run / "tokenizer/subwords.model",
+        "data.shuffle_window": 100,
+        "train.steps": 40,
+    }
+    result = train(tmp_path / "run", tmp_path, **changes)
+    assert result.returncode == 1
+    assert "train.de:500: expected UTF-8" in result.stderr.splitlines()[-1]
+    result = train(tmp_path / "run", tmp_path, **changes, **{"data.on_error": "skip"})
     assert result.returncode == 0, result.stderr
+    assert re.search(r"going on from step [1-9]", result.stderr)
     assert "1 bad rows skipped" in result.stderr
 
 

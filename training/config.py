@@ -12,13 +12,15 @@ from models.time_features import FIDELITIES
 from models.transevolve_block import ATTENTIONS, FEED_FORWARDS
 from training.errors import UserError
 
-# What may differ when a run is taken up again: how long it is, where its data lies.
+# What may differ when a run is taken up again: how long it is, where its data lies, how
+# it decodes. Bad rows that are to be skipped have let no earlier start read an epoch.
 CHANGEABLE = (
     "train.epochs",
     "train.steps",
     "train.keep_checkpoints",
     "data.dir",
     "data.cache_dir",
+    "data.on_error",
     "decode.beam_size",
     "decode.length_penalty",
     "decode.extra_length",

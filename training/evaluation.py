@@ -1,6 +1,7 @@
 """Evaluating what a workdir holds."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,10 @@ EVALUATION_SPLITS = ("validation", "test")
 
 
 def evaluate(
-    workdir, split: str = "test", average_checkpoints: int = 0
+    workdir,
+    split: str = "test",
+    average_checkpoints: int = 0,
+    decode: Mapping | None = None,
 ) -> tuple[dict, str]:
     """Evaluates the best checkpoint of a run, and writes `results/SPLIT.json`.
 
@@ -31,6 +35,7 @@ def evaluate(
       split: "test" or "validation".
       average_checkpoints: if above 0, the mean of the weights of so many last
         checkpoints instead of the best one.
+      decode: fields of the config's `decode` part to use instead of the run's.
 
     Returns:
       The result: task, variant, split, examples, parameters, and accuracy and loss, or
@@ -45,7 +50,7 @@ def evaluate(
             f"--split: expected one of {', '.join(EVALUATION_SPLITS)}, found {split}"
         )
     workdir = Path(workdir)
-    task, model, checkpoints, strategy = restore(workdir)
+    task, model, checkpoints, strategy = restore(workdir, decode)
     if average_checkpoints:
         checkpoints.restore_average(average_checkpoints)
     else:
@@ -71,14 +76,26 @@ def evaluate(
     return result, report
 
 
-def restore(workdir):
+def restore(workdir, decode: Mapping | None = None):
     """The task of a run, its model as initialised, its checkpoints, and a strategy.
 
+    Args:
+      workdir: of the run.
+      decode: as for `evaluate`.
+
     Raises:
-      UserError: for a workdir without a run.
+      UserError: for a workdir without a run, or settings that do not fit it.
     """
     workdir = Path(workdir)
     config = configuration.read(workdir)
+    if decode:
+        if "decode" not in config:
+            raise UserError(
+                f"--config.decode: expected a translation run, found {config.task}"
+            )
+        with config.ignore_type():  # 1 may stand for 1.0
+            config.decode.update(decode)
+        configuration.check(config)
     task = make_task(config, tokenizers.load(workdir / "tokenizer"))
     strategy = make_strategy("one_device")
     with strategy.scope():

@@ -1,6 +1,7 @@
 """Translating what is typed or piped in."""
 
 import sys
+from collections.abc import Mapping
 from itertools import islice
 
 from decoding.translator import Translator
@@ -11,7 +12,9 @@ from training.tasks import TranslationTask
 LINES_AT_A_TIME = 4096
 
 
-def translate_lines(workdir, lines, average_checkpoints: int = 0) -> None:
+def translate_lines(
+    workdir, lines, average_checkpoints: int = 0, decode: Mapping | None = None
+) -> None:
     """Prints the best translation of each line.
 
     A terminal is answered line by line, a pipe when many have come or it ends; blank
@@ -20,12 +23,12 @@ def translate_lines(workdir, lines, average_checkpoints: int = 0) -> None:
     Args:
       workdir: of a translation run.
       lines: text file, e.g. standard input.
-      average_checkpoints: as for `training.evaluation.evaluate`.
+      average_checkpoints, decode: as for `training.evaluation.evaluate`.
 
     Raises:
       UserError: if the workdir holds no translation run.
     """
-    task, model, checkpoints, _ = restore(workdir)
+    task, model, checkpoints, _ = restore(workdir, decode)
     if not isinstance(task, TranslationTask):
         raise UserError(
             f"--interactive: expected a translation run, found {task.config.task}"

@@ -37,7 +37,12 @@ def evaluate_translation(
     path.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
     scores, signatures = score(hypotheses, references)
     logger.info("%s", scores)
-    result = {"examples": len(sources), **scores, "signatures": signatures}
+    result = {
+        "examples": len(sources),
+        **scores,
+        "signatures": signatures,
+        "decode": task.config.decode.to_dict(),
+    }
     columns = {"these weights": scores}
     singles = []
     for number, restore in enumerate(each_checkpoint, start=1):

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from configs.multi30k import get_config
+from data import parallel_text
 from data.errors import DataError
 from data.pair_batching import StreamingBatcher
 from data.subwords import END
@@ -75,6 +76,28 @@ def test_batches_hold_the_text(config):
         assert found == expected_texts(data, "train")
     rows = stream[0]["inputs"]
     assert ((rows == END).sum(axis=1) == rows.any(axis=1)).all()
+
+
+def test_a_start_reads_the_text_once(config, monkeypatch):
+    read = []
+
+    def counting(*arguments):
+        for pair in original(*arguments):
+            read.append(pair)
+            yield pair
+
+    original = parallel_text.read
+    monkeypatch.setattr(parallel_text, "read", counting)
+    tokenizer = make_tokenizer(config)
+    assert len(read) == 200
+    read.clear()
+    config.shuffle_window = 2
+    next(iter(TranslationData(config, tokenizer).train(8).train(0)))
+    # A few windows, and what is prefetched.
+    assert len(read) < 200
+    read.clear()
+    make_tokenizer(config)
+    assert not read
 
 
 def test_evaluation_holds_pairs_of_any_length(config, tmp_path):

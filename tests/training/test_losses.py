@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.models.golden import load
+from tests.models.golden import build_seq2seq, load
 from training.losses import cross_entropy, smoothed_cross_entropy
 
 
-def test_golden_smoothed_loss():
+@pytest.mark.parametrize("form", ["literal", "factored"])
+def test_golden_smoothed_loss(form):
     golden = load("official_seq2seq_full")
     labels = golden["labels"]
-    losses = smoothed_cross_entropy(labels, golden["out/logits"], 0.1).numpy()
+    logits = build_seq2seq(golden, form)(golden["source"], golden["target"])
+    losses = smoothed_cross_entropy(labels, logits, 0.1).numpy()
     found = losses[labels != 0].mean()
     expected = float(golden["out/label_smoothed_loss_0.1"])
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
