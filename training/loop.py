@@ -62,6 +62,8 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     settings = config.train
     train = task.training_batches()
     validation = task.evaluation_batches("validation")
+    if _is_tpu(strategy):
+        _check_one_shape(validation)
     configuration.keep(config, workdir)
     tokenizers.save(tokenizer, workdir / "tokenizer")
     with strategy.scope():
@@ -89,7 +91,7 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
 
 def _check_strategy(config, strategy):
     buckets = tuple(config.data.bucket_lengths)
-    if isinstance(strategy, tf.distribute.TPUStrategy) and len(buckets) > 1:
+    if _is_tpu(strategy) and len(buckets) > 1:
         raise UserError(
             "--config.data.bucket_lengths: expected one length, as a TPU program has "
             f"one shape, found {buckets}; give ({buckets[-1]},)"
@@ -103,6 +105,20 @@ def _check_strategy(config, strategy):
             f"--config.train.batch_size: expected batches of a multiple of the "
             f"{replicas} devices, found {settings.batch_size} {unit}: {rows} rows"
         )
+
+
+def _check_one_shape(validation):
+    length, *longer = validation.buckets.lengths
+    if longer:
+        raise UserError(
+            "--config.data.max_length: expected room for all validation data, as a TPU "
+            f"program has one shape, found {length} tokens, and an example of up to "
+            f"{longer[-1]}"
+        )
+
+
+def _is_tpu(strategy):
+    return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def _run(task, trainer, evaluator, train, validation, checkpoints, workdir):
