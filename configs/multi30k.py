@@ -26,7 +26,7 @@ def get_config(variant: str = "transevolve-fullff-2"):
         data,
         extra_length=50,
         batch_size=64,
-        steps=3600,
+        steps=3800,
         learning_rate_max=0.6,
         warmup_steps=800,
         checkpoint_every=200,
