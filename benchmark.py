@@ -45,7 +45,7 @@ CONFIG = config_flags.DEFINE_config_file(
 MODELS = flags.DEFINE_list(
     "models",
     VARIANTS,
-    "speed, memory: variants, VARIANT-literal for the literal form, keras-hub.",
+    "Variants, VARIANT-literal for the literal form; not for decode: keras-hub.",
 )
 SIZE = flags.DEFINE_enum(
     "size", "small", ["small", "base"], "Width 256 or 512. decode: base by default."
@@ -70,7 +70,7 @@ BEAM = flags.DEFINE_integer("beam", 4, "decode: hypotheses.", lower_bound=1)
 BATCH = flags.DEFINE_integer("batch", 8, "decode: sentences.", lower_bound=1)
 RECOMPUTE = flags.DEFINE_bool("recompute", True, "decode: time that too; slow.")
 PAIRS = flags.DEFINE_integer(
-    "pairs", 5_000_000, "stream: of sentences.", lower_bound=10
+    "pairs", 5_000_000, "stream: of sentences.", lower_bound=10_000
 )
 MARKDOWN = flags.DEFINE_bool("markdown", False, "A table instead of JSON rows.")
 PLOT = flags.DEFINE_string("plot", None, "speed, memory: write a PNG here.")

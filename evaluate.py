@@ -46,7 +46,9 @@ def main(argv):
 
         if SPLIT.present:
             raise UserError("--split: --interactive does not take it")
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+        # A line each line, whatever else is in it.
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+        sys.stdout.reconfigure(encoding="utf-8")
         translate_lines(WORKDIR.value, sys.stdin, AVERAGE_CHECKPOINTS.value, changes)
         return
     from training.evaluation import evaluate

@@ -2,14 +2,13 @@
 
 import multiprocessing
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from tqdm import tqdm
-
 from benchmarks import models
+from data.progress import progress_bar
 from training.errors import UserError
 
 
@@ -31,21 +30,16 @@ def measure(
       UserError: if a model is unknown or not installed, or its process was ended.
     """
     models.check(names)
-    context = multiprocessing.get_context("spawn")
-    with tqdm(total=len(lengths) * len(names), desc="memory", unit=" runs") as progress:
+    with progress_bar(
+        total=len(lengths) * len(names), desc="memory", unit=" runs"
+    ) as progress:
         for length in lengths:
             baseline = None
             for name in names:
                 batch_size = max(1, tokens_per_batch // length)
-                with ProcessPoolExecutor(1, mp_context=context) as process:
-                    arguments = (name, size, precision, mode, batch_size, length)
-                    try:
-                        peak = process.submit(_peak, *arguments).result()
-                    except BrokenProcessPool:
-                        raise UserError(
-                            f"memory: {name} at {length} tokens: its process was "
-                            "ended, as happens when memory runs out"
-                        ) from None
+                arguments = (name, size, precision, mode, batch_size, length)
+                title = f"memory: {name} at {length} tokens"
+                peak = run_alone(title, _peak, *arguments)
                 row = {
                     "benchmark": "memory",
                     "mode": mode,
@@ -63,6 +57,22 @@ def measure(
                 if baseline:
                     row["memory_ratio"] = round(peak / baseline, 3)
                 yield row
+
+
+def run_alone(title: str, function: Callable, *arguments):
+    """What a function returns, called in a process of its own.
+
+    Raises:
+      UserError: that starts with the title, if the process was ended.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as process:
+        try:
+            return process.submit(function, *arguments).result()
+        except BrokenProcessPool:
+            raise UserError(
+                f"{title}: its process was ended, as happens when memory runs out"
+            ) from None
 
 
 def _peak(name, size, precision, mode, batch_size, length):

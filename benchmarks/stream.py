@@ -1,31 +1,29 @@
 """Memory of a process that streams a parallel text of any size."""
 
-import multiprocessing
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
-from benchmarks.memory import peak_bytes
+from benchmarks.memory import peak_bytes, run_alone
 from configs import wmt14_en_de
 from data import subword_vocabulary, translation
+from data.progress import progress_bar
 from data.subwords import SubwordTokenizer
 
 BATCH_SIZE = 512
 ROWS = 10
-# Sentences that the vocabulary is learned from; the stream does not depend on it.
-VOCABULARY_SENTENCES = 100_000
+# The stream does not depend on them.
+VOCABULARY = {"vocab_size": 8000, "vocab_sentences": 100_000}
 # Written over and over: nothing in the stream remembers a sentence.
 DIFFERENT_PAIRS = 100_000
 WORDS = 60_000
 
 
-def measure(num_pairs: int, shuffle_window: int | None = None) -> Iterator[dict]:
-    """Streams a synthetic text once, as training on WMT 2014 would.
+def measure(num_pairs: int) -> Iterator[dict]:
+    """Streams a synthetic text once, in the batches and windows of WMT 2014.
 
     Yields a row before the first batch and after each tenth of the pairs: the pairs
     dealt out so far, the most memory that the process has held, TensorFlow included,
@@ -33,25 +31,25 @@ def measure(num_pairs: int, shuffle_window: int | None = None) -> Iterator[dict]
 
     Args:
       num_pairs: of sentences of 4 to 45 words.
-      shuffle_window: None for that of the WMT config.
+
+    Raises:
+      UserError: if memory runs out while the vocabulary is learned.
     """
     config = wmt14_en_de.get_config().data
-    context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        config.update(
-            source="files",
-            dir=folder,
-            cache_dir=folder,
-            vocab_sentences=VOCABULARY_SENTENCES,
-            shuffle_window=shuffle_window or config.shuffle_window,
-        )
-        for language in (config.source_language, config.target_language):
-            _write_text(Path(folder, f"{config.train_name}.{language}"), num_pairs)
-        # In a process of its own, whose peak is not the stream's.
-        with ProcessPoolExecutor(1, mp_context=context) as process:
-            vocabulary = process.submit(subword_vocabulary.trained, config).result()
+        config.update(source="files", dir=folder, cache_dir=folder, **VOCABULARY)
+        # Its peak is not the stream's.
+        vocabulary = run_alone("stream: the vocabulary", _prepare, config, num_pairs)
         data = translation.TranslationData(config, SubwordTokenizer(vocabulary))
         yield from _stream(data.train(BATCH_SIZE), num_pairs, config.shuffle_window)
+
+
+def _prepare(config, num_pairs) -> bytes:
+    """Writes the text; returns its vocabulary."""
+    for seed, language in enumerate((config.source_language, config.target_language)):
+        path = Path(config.dir, f"{config.train_name}.{language}")
+        _write_text(path, num_pairs, seed)
+    return subword_vocabulary.trained(config)
 
 
 def _stream(batcher, num_pairs, shuffle_window):
@@ -61,7 +59,9 @@ def _stream(batcher, num_pairs, shuffle_window):
     yield _row(0, shuffle_window)
     with (
         batcher.own_errors(),
-        tqdm(total=num_pairs, desc="streaming", unit=" pairs", unit_scale=True) as bar,
+        progress_bar(
+            total=num_pairs, desc="streaming", unit=" pairs", unit_scale=True
+        ) as bar,
     ):
         while marks:
             new = np.count_nonzero(next(batches)["inputs"].numpy()[:, 0])
@@ -85,9 +85,9 @@ def _row(dealt, shuffle_window):
     }
 
 
-def _write_text(path, num_pairs):
+def _write_text(path, num_pairs, seed):
     """Words of random letters, drawn as Zipf's law says."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     letters = np.array(list("etaoinshrdlucmfwypvbgkqjxz"))
     words = np.array(
         ["".join(random.choice(letters, random.integers(2, 12))) for _ in range(WORDS)]

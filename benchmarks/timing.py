@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable
 
-from tqdm import tqdm
+from data.progress import progress_bar
 
 
 def interleave(
@@ -26,7 +26,7 @@ def interleave(
     """
     seconds = {name: [] for name in calls}
     total = (rounds + 1) * len(calls)
-    with tqdm(total=total, desc=title, unit=" calls") as progress:
+    with progress_bar(total=total, desc=title, unit=" calls") as progress:
         for turn in range(rounds + 1):
             order = deque(calls)
             order.rotate(-turn)

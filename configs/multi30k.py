@@ -26,11 +26,11 @@ def get_config(variant: str = "transevolve-fullff-2"):
         data,
         extra_length=50,
         batch_size=64,
-        steps=3800,
+        steps=3000,
         learning_rate_max=0.6,
         warmup_steps=800,
         checkpoint_every=200,
     )
-    # Eight passes over few pairs.
+    # Six or seven passes over few pairs.
     config.model.dropout = 0.2
     return config

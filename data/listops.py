@@ -6,11 +6,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tqdm import tqdm
-
 from data import files
 from data.errors import DataError, Example, bad_row
 from data.listops_generator import OPERATORS, Size, apply_operator, generate
+from data.progress import progress_bar
 
 CLASS_NAMES = tuple("0123456789")
 SYMBOLS = (*CLASS_NAMES, *OPERATORS, "]")
@@ -144,7 +143,9 @@ def _move_files(source, target):
 def _write_splits(folder, root, size, counts, seed):
     total = sum(counts.values())
     examples = generate(total, size, seed)
-    progress = tqdm(total=total, desc=f"generating ListOps in {root}", unit=" examples")
+    progress = progress_bar(
+        total=total, desc=f"generating ListOps in {root}", unit=" examples"
+    )
     try:
         with progress:
             for split, count in counts.items():

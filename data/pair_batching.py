@@ -1,18 +1,17 @@
 """Batches of pairs: one static shape per length bucket, in an order that seeds fix."""
 
 import logging
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
 
 from data.buckets import Buckets
 from data.errors import DataError
 from data.packed_pairs import PackedPairs
 from data.pair_stream import own_threads
+from data.progress import progress_bar
 
 logger = logging.getLogger("transevolve")
 
@@ -109,11 +108,10 @@ class StreamingBatcher:
         if self.num_batches is not None:
             epoch, skip = divmod(first_batch, self.num_batches)
         random = np.random.default_rng([seed, epoch])
-        progress = tqdm(
+        progress = progress_bar(
             desc=f"reading {self.name} up to the first batch",
             unit=" pairs",
             unit_scale=True,
-            mininterval=0.5 if sys.stderr.isatty() else 10,
             delay=2,
             leave=False,
         )
@@ -162,7 +160,7 @@ class StreamingBatcher:
         num_examples, num_batches = int(sizes.sum()), self.buckets.num_batches(sizes)
         summary = (
             f"{num_read:,} pairs, {num_read - num_examples:,} left out as longer than "
-            f"{self.buckets.lengths[-1]} subwords, {skipped:,} bad rows skipped"
+            f"{self.buckets.lengths[-1] - 1} subwords, {skipped:,} bad rows skipped"
         )
         if not num_examples:
             raise DataError(f"{self.name}: expected pairs to train on, found {summary}")

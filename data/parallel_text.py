@@ -22,9 +22,10 @@ class Pair(NamedTuple):
 def read(config, split: str) -> Iterator[Pair | DataError]:
     """Yields the pairs of "train", "validation" or "test", in order, as they are read.
 
+    Lines of one file that the other has no more lines for are bad rows, too.
+
     Raises:
-      DataError: if the data cannot be had, a file is damaged, or one of the two files
-        ends before the other.
+      DataError: if the data cannot be had, or a file is damaged.
     """
     if config.source == "tfds":
         yield from _read_tfds(config, split)
@@ -65,20 +66,13 @@ def _path(root, name):
 def _read_files(*paths):
     sides = [files.raw_lines(path) for path in paths]
     for source, target in zip_longest(*sides):
-        if source is None or target is None:
-            raise _uneven(paths, sides, source, target)
-        number, source_text = source
-        yield _check(paths, number, Pair(source_text, target[1]))
-
-
-def _uneven(paths, sides, source, target):
-    number, _ = source or target
-    longer = number + sum(1 for side in sides for _ in side)
-    found = (longer, number - 1) if source else (number - 1, longer)
-    return DataError(
-        f"{paths[0]} and {paths[1]}: expected as many lines in one as in the other, "
-        f"found {found[0]:,} and {found[1]:,}"
-    )
+        number, _ = source or target
+        if source and target:
+            yield _check(paths, number, Pair(source[1], target[1]))
+        else:
+            longer, shorter = paths if source else paths[::-1]
+            found = f"its end after {number - 1:,} lines"
+            yield bad_row(longer, number, f"a line in {shorter}, too", found)
 
 
 def _check(places, number, pair):

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
-from tqdm import tqdm
 
 from data import files, parallel_text
 from data.errors import DataError, RowErrors
+from data.progress import progress_bar
 from data.subwords import END, PADDING, START, UNKNOWN
 
 # All runs on a corpus share its subwords, whatever their own seed.
@@ -75,13 +75,12 @@ def trained(config) -> bytes:
     key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
     path = Path(config.cache_dir).expanduser() / f"subwords-{key}.model"
     if not path.exists():
-        pairs = tqdm(
+        pairs = progress_bar(
             parallel_text.read(config, "train"),
             desc="reading for the vocabulary",
             total=parallel_text.count(config, "train"),
             unit=" pairs",
             unit_scale=True,
-            **_quiet(),
         )
         pairs = RowErrors(config.on_error).keep_good(pairs)
         sentences = (sentence for pair in pairs for sentence in pair)
@@ -153,7 +152,7 @@ def _train(settings, title):
         subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, errors="replace"
         ) as process,
-        tqdm(desc=title, total=vocab_size, unit=" subwords", **_quiet()) as bar,
+        progress_bar(desc=title, total=vocab_size, unit=" subwords") as bar,
     ):
         try:
             for line in process.stderr:
@@ -166,15 +165,16 @@ def _train(settings, title):
         if not process.wait():
             bar.update(vocab_size - bar.n)
     if process.returncode:
-        raise _explain("".join(log), vocab_size)
+        raise _explain(process.returncode, "".join(log), vocab_size)
 
 
-def _quiet():
-    return {"mininterval": 0.5 if sys.stderr.isatty() else 10}
-
-
-def _explain(log, vocab_size):
-    message = " ".join(log.split())
+def _explain(returncode, log, vocab_size):
+    if returncode < 0:
+        return DataError(
+            f"train: SentencePiece was ended by signal {-returncode}, as happens when "
+            "memory runs out; --config.data.vocab_sentences bounds what it holds"
+        )
+    message = " ".join(log.rsplit("RuntimeError:")[-1].split())
     if most := re.search(r"value <= (\d+)", message):
         expected = f"at most {most[1]}, all that the training text yields"
     elif least := re.search(r"required_chars\. \d+ vs (\d+)", message):

@@ -2,6 +2,7 @@
 
 import hashlib
 
+import sentencepiece
 import tensorflow as tf
 
 PADDING, UNKNOWN, START, END = range(4)
@@ -21,8 +22,6 @@ class SubwordTokenizer:
     """
 
     def __init__(self, model: bytes):
-        import sentencepiece
-
         self.model = model
         self.identity = ["subwords", hashlib.sha256(model).hexdigest()]
         # In a graph of its own: made eagerly, the op dies when TensorFlow is seeded.

@@ -1,6 +1,7 @@
 """Examples from TensorFlow Datasets."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from data.errors import DataError
 
@@ -18,10 +19,44 @@ def rows(name: str, split: str, directory: str | None) -> Iterator[dict]:
     """
     import tensorflow_datasets as tfds
 
-    try:
+    with _explained(name):
         dataset = tfds.load(
             name, split=split, data_dir=directory or None, shuffle_files=False
         )
+    return tfds.as_numpy(dataset)
+
+
+def identify(name: str, directory: str | None):
+    """A value that changes when the dataset's version or place does.
+
+    Raises:
+      DataError: as `rows`.
+    """
+    builder = _builder(name, directory)
+    return builder.info.full_name, str(builder.data_dir)
+
+
+def count(name: str, split: str, directory: str | None) -> int | None:
+    """How many rows a split has, where its description says so.
+
+    Raises:
+      DataError: as `rows`.
+    """
+    splits = _builder(name, directory).info.splits
+    return splits[split].num_examples if split in splits else None
+
+
+def _builder(name, directory):
+    import tensorflow_datasets as tfds
+
+    with _explained(name):
+        return tfds.builder(name, data_dir=directory or None)
+
+
+@contextmanager
+def _explained(name):
+    try:
+        yield
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(
@@ -29,20 +64,3 @@ def rows(name: str, split: str, directory: str | None) -> Iterator[dict]:
             f"found {type(error).__name__}: {reason} (without network, give the "
             "authors' files: --config.data.source=files --config.data.dir=PATH)"
         ) from error
-    return tfds.as_numpy(dataset)
-
-
-def identify(name: str, directory: str | None):
-    """A value that changes when the dataset's version or place does."""
-    import tensorflow_datasets as tfds
-
-    builder = tfds.builder(name, data_dir=directory or None)
-    return builder.info.full_name, str(builder.data_dir)
-
-
-def count(name: str, split: str, directory: str | None) -> int | None:
-    """How many rows a split has, where its description says so."""
-    import tensorflow_datasets as tfds
-
-    info = tfds.builder(name, data_dir=directory or None).info
-    return info.splits[split].num_examples if split in info.splits else None

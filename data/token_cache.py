@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
 
 from data.errors import Example
+from data.progress import progress_bar
 
 TEXTS_PER_CALL = 1024
 
@@ -55,7 +55,7 @@ def tokenize(
     dtype = np.uint16 if tokenizer.vocabulary_size <= 2**16 else np.uint32
     tokens, lengths, targets = [], [], []
     cut = 0
-    with tqdm(desc=f"tokenizing {name}", unit=" examples") as progress:
+    with progress_bar(desc=f"tokenizing {name}", unit=" examples") as progress:
         for chunk in _chunks(iter(examples)):
             ids = tokenizer(tf.constant([example.text for example in chunk]))
             cut += int(np.sum(ids.row_lengths().numpy() > max_length))

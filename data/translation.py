@@ -68,15 +68,8 @@ class TranslationData:
         """
         stream = self._stream(split, CHUNK_SIZE)
         chunks = list(stream.chunks())
-        if not chunks:
-            raise DataError(f"{self._name(split)}: expected pairs, found none")
+        self._report(split, sum(map(len, chunks)), stream.skipped)
         pairs = PackedPairs.join(chunks)
-        logger.info(
-            "%s: %s pairs, %s bad rows skipped",
-            self._name(split),
-            f"{len(pairs):,}",
-            f"{stream.skipped:,}",
-        )
         lengths = list(self.config.bucket_lengths)
         longest = lengths[-1]
         lengths += range(2 * longest, pairs.longer_sides.max() + longest, longest)
@@ -94,10 +87,15 @@ class TranslationData:
         """
         errors = RowErrors(self.config.on_error)
         pairs = list(errors.keep_good(parallel_text.read(self.config, split)))
-        if not pairs:
-            raise DataError(f"{self._name(split)}: expected pairs, found none")
+        self._report(split, len(pairs), errors.skipped)
         sources = [pair.source.decode() for pair in pairs]
         return sources, [pair.target.decode() for pair in pairs]
+
+    def _report(self, split, num_pairs, skipped):
+        if not num_pairs:
+            raise DataError(f"{self._name(split)}: expected pairs, found none")
+        name = self._name(split)
+        logger.info("%s: %d pairs, %d bad rows skipped", name, num_pairs, skipped)
 
     def _stream(self, split, chunk_size):
         return PairStream(

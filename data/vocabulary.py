@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import tensorflow as tf
-from tqdm import tqdm
 
 from data import files
 from data.errors import DataError, bad_row
+from data.progress import progress_bar
 
 BERT_URL = "https://huggingface.co/google-bert/bert-base-uncased/resolve/main/vocab.txt"
 BERT_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
@@ -100,7 +100,7 @@ def _download(folder: Path) -> Path:
 def _train(texts, vocab_size):
     from tensorflow_text.tools.wordpiece_vocab import bert_vocab_from_dataset
 
-    texts = list(tqdm(texts, desc="reading for the vocabulary", unit=" texts"))
+    texts = list(progress_bar(texts, desc="reading for the vocabulary", unit=" texts"))
     logger.info("learning %d word pieces from %d texts", vocab_size, len(texts))
     start = time.monotonic()
     pieces = bert_vocab_from_dataset.bert_vocab_from_dataset(

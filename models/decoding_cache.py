@@ -1,9 +1,8 @@
 """Buffers that keep what decoding has computed of earlier tokens.
 
 The queries of one sentence are its beams, (batch, beams, width). A buffer has a slot
-for each position and beam, slot = position * beams + beam, so that a new position is
-one contiguous write. A beam that goes on from another one need not copy its past: a
-mask says whose slots it sees.
+for each position and beam, slot = position * beams + beam. A beam that goes on from
+another one need not copy its past: a mask says whose slots it sees.
 
 A new position is written to a small array, `recent`, which moves to the large one when
 it is full: where writing copies the array, as in TensorFlow without XLA, few bytes are

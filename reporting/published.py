@@ -49,18 +49,17 @@ ACCURACY = {
     },
 }
 
-# Table 2: BLEU on newstest2013 ("validation") and newstest2014 ("test"), averaged over
-# the last 10 checkpoints.
+# Table 2: BLEU by languages and test set, averaged over the last 10 checkpoints.
 BLEU = {
-    "wmt14_en_de": {
-        "validation": {
+    ("en", "de"): {
+        "newstest2013": {
             "transformer": 25.8,
             "transevolve-randomff-1": 22.5,
             "transevolve-randomff-2": 24.2,
             "transevolve-fullff-1": 25.3,
             "transevolve-fullff-2": 26.2,
         },
-        "test": {
+        "newstest2014": {
             "transformer": 27.3,
             "transevolve-randomff-1": 23.1,
             "transevolve-randomff-2": 23.8,
@@ -68,8 +67,8 @@ BLEU = {
             "transevolve-fullff-2": 27.2,
         },
     },
-    "wmt14_en_fr": {
-        "test": {
+    ("en", "fr"): {
+        "newstest2014": {
             "transformer": 38.1,
             "transevolve-randomff-1": 32.6,
             "transevolve-randomff-2": 33.4,
@@ -78,3 +77,17 @@ BLEU = {
         },
     },
 }
+
+
+def published_bleu(data, split: str, variant: str) -> float | None:
+    """The paper's BLEU of a variant on the test set that a config names, if any.
+
+    Args:
+      data: the `data` part of a translation config.
+      split: "validation" or "test".
+      variant: a key of `configs.common.VARIANTS`.
+    """
+    if data.source == "tfds" and not data.tfds_name.startswith("wmt14_translate/"):
+        return None
+    test_sets = BLEU.get((data.source_language, data.target_language), {})
+    return test_sets.get(data[f"{split}_name"], {}).get(variant)

@@ -6,6 +6,7 @@ import os
 import pty
 import random
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -97,6 +98,8 @@ def test_evaluate_scores_and_keeps_the_hypotheses(run):
     found = json.loads(result.stdout)
     assert found == json.loads((run / "results/test.json").read_text())
     assert found["task"] == "multi30k" and found["examples"] == 20
+    assert found["languages"] == "en-de" and "published" not in found
+    assert found["test_set"] == "test_2016_flickr"
     assert min(found[name] for name in ("bleu_13a", "bleu_authors", "chrf")) > 50
     assert "tok:13a" in found["signatures"]["bleu_13a"]
     assert len((run / "results/test.txt").read_text().splitlines()) == 20
@@ -127,6 +130,7 @@ def test_lines_are_translated(run):
 
 def test_a_terminal_is_answered_line_by_line(run):
     keyboard, terminal = pty.openpty()
+    time_limit = 120
     with subprocess.Popen(
         [sys.executable, "evaluate.py", f"--workdir={run}", "--interactive"],
         cwd=ROOT,
@@ -136,9 +140,12 @@ def test_a_terminal_is_answered_line_by_line(run):
         text=True,
     ) as process:
         os.write(keyboard, b"two five\n")
+        assert select.select([process.stdout], [], [], time_limit)[0]
         assert process.stdout.readline() == "zwei fünf\n"
         os.write(keyboard, b"one\n\x04")
-        rest, messages = process.communicate()
+        rest, messages = process.communicate(timeout=time_limit)
+    os.close(keyboard)
+    os.close(terminal)
     assert rest == "eins\n" and process.returncode == 0
     assert "en to de; end with Ctrl-D" in messages
 
@@ -147,7 +154,8 @@ def test_the_search_can_be_set(run):
     flags = ("--config.decode.beam_size=1", "--config.decode.length_penalty=1")
     result = script("evaluate.py", f"--workdir={run}", "--split=validation", *flags)
     assert result.returncode == 0, result.stderr
-    decode = json.loads(result.stdout)["decode"]
+    name = "validation-beam_size-1-length_penalty-1.0.json"
+    decode = json.loads((run / "results" / name).read_text())["decode"]
     assert (decode["beam_size"], decode["length_penalty"]) == (1, 1.0)
     assert decode["extra_length"] == FLAGS["decode.extra_length"]
     for flag, message in (
@@ -165,7 +173,7 @@ def test_lines_that_are_not_text_are_translated_too(run):
     process = subprocess.run(
         [sys.executable, "evaluate.py", f"--workdir={run}", "--interactive"],
         cwd=ROOT,
-        input=b"two \xff five\none\n",
+        input=b"two \xff\rfive\none\n",
         capture_output=True,
     )
     assert process.returncode == 0, process.stderr
@@ -208,13 +216,15 @@ def damage(folder, data, line):
             (folder / f"{name}.{language}").write_bytes(b"".join(lines))
 
 
-def test_a_damaged_file_ends_the_run_with_one_line(tmp_path, data):
+def test_a_damaged_file_ends_the_run_with_one_line(run, tmp_path, data):
     damage(tmp_path, data, line=5)
-    result = train(tmp_path / "run", tmp_path)
-    assert result.returncode == 1
-    error = result.stderr.splitlines()[-1]
-    assert error.startswith("error: ") and "train.de:5: expected UTF-8" in error
-    assert "Traceback" not in result.stderr
+    for changes in ({}, {"data.vocab_file": run / "tokenizer/subwords.model"}):
+        result = train(tmp_path / "run", tmp_path, **changes)
+        assert result.returncode == 1
+        error = result.stderr.splitlines()[-1]
+        assert error.startswith("error: ") and "train.de:5: expected UTF-8" in error
+        assert "Traceback" not in result.stderr
+    assert not (tmp_path / "run/checkpoints").exists()
 
 
 def test_what_was_learned_before_a_damaged_line_is_kept(run, tmp_path, data):

@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Training is TensorFlow's; the models alone run on other backends.
@@ -10,6 +11,8 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from absl import app, flags  # noqa: E402
 from absl import logging as absl_logging  # noqa: E402
+
+RESUMABLE = ("train.py", "reproduce.py")
 
 
 def run(main, commands=()):
@@ -42,7 +45,8 @@ def run(main, commands=()):
                 raise
             sys.exit(f"error: {error.filename}: {error.strerror}")
         except KeyboardInterrupt:
-            sys.exit("stopped; repeated, train.py goes on from its last checkpoint")
+            again = "; repeated, it goes on from its last checkpoint"
+            sys.exit("stopped" + again * (Path(argv[0]).name in RESUMABLE))
 
     app.run(guarded, flags_parser=_parse_flags)
 

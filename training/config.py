@@ -141,7 +141,7 @@ def check_same_run(config: ConfigDict, workdir: Path) -> None:
     """Checks that a run in the workdir can go on with this config.
 
     Raises:
-      UserError: if it differs in more than the length of the run or the data's place.
+      UserError: if it differs in more than `CHANGEABLE`.
     """
     for name in differences(config, workdir):
         if name not in CHANGEABLE:

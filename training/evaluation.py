@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from data import tokenizers
+from data.progress import progress_bar
 from training import config as configuration
 from training.checkpoints import Checkpoints
 from training.errors import UserError
 from training.evaluator import Evaluator
-from training.loop import progress_bar
 from training.strategy import make_strategy
 from training.tasks import ClassificationTask, make_task
 from training.translation_evaluation import evaluate_translation
@@ -27,8 +27,9 @@ def evaluate(
 ) -> tuple[dict, str]:
     """Evaluates the best checkpoint of a run, and writes `results/SPLIT.json`.
 
-    With averaged checkpoints it is `results/SPLIT-average-N.json`. A translation's
-    hypotheses stand beside it, one a line, with the ending .txt.
+    With averaged checkpoints it is `results/SPLIT-average-N.json`, with other settings
+    of beam search e.g. `results/SPLIT-beam_size-8.json`. A translation's hypotheses
+    stand beside it, one a line, with the ending .txt.
 
     Args:
       workdir: of the run.
@@ -56,6 +57,7 @@ def evaluate(
     else:
         checkpoints.restore_best(workdir)
     name = f"{split}-average-{average_checkpoints}" if average_checkpoints else split
+    name += "".join(f"-{field}-{value}" for field, value in (decode or {}).items())
     results = workdir / "results"
     results.mkdir(exist_ok=True)
     if isinstance(task, ClassificationTask):
@@ -93,8 +95,7 @@ def restore(workdir, decode: Mapping | None = None):
             raise UserError(
                 f"--config.decode: expected a translation run, found {config.task}"
             )
-        with config.ignore_type():  # 1 may stand for 1.0
-            config.decode.update(decode)
+        config.decode.update(decode)
         configuration.check(config)
     task = make_task(config, tokenizers.load(workdir / "tokenizer"))
     strategy = make_strategy("one_device")
@@ -105,7 +106,9 @@ def restore(workdir, decode: Mapping | None = None):
 
 def _classify(task, model, split, strategy):
     batcher = task.evaluation_batches(split)
-    with progress_bar(f"evaluating {split}", total=batcher.num_batches) as bar:
+    with progress_bar(
+        desc=f"evaluating {split}", total=batcher.num_batches, unit=" batches"
+    ) as bar:
         sums = Evaluator(model, task.sums, strategy).evaluate(batcher, bar.update)
     totals = task.totals(sums)
     table = per_class_table(sums[1], task.data.class_names)

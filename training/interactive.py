@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from itertools import islice
 
+from data.progress import progress_bar
 from decoding.translator import Translator
 from training.errors import UserError
 from training.evaluation import restore
@@ -48,11 +49,12 @@ def translate_lines(
             file=sys.stderr,
         )
     translator = Translator(model, task.tokenizer, settings, config.data.bucket_lengths)
-    lines = (line.strip() for line in iter(lines.readline, ""))
+    lines = (line.rstrip("\r\n") for line in iter(lines.readline, ""))
     # Many lines together: those of one length share a batch.
     chunk_size = 1 if typed else LINES_AT_A_TIME
-    while chunk := list(islice(lines, chunk_size)):
-        texts = [line for line in chunk if line]
-        found = iter(translator.translate(texts))
-        for line in chunk:
-            print(next(found)[0].text if line else "", flush=True)
+    with progress_bar(desc="translating", unit=" sentences", disable=typed) as bar:
+        while chunk := list(islice(lines, chunk_size)):
+            texts = [line for line in chunk if line.strip()]
+            found = iter(translator.translate(texts, bar.update))
+            for line in chunk:
+                print(next(found)[0].text if line.strip() else "", flush=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import keras
 import tensorflow as tf
-from tqdm import tqdm
 
 from data import tokenizers
 from data.buckets import Buckets
+from data.errors import DataError
+from data.progress import progress_bar
 from training import config as configuration
 from training.checkpoints import Checkpoints
 from training.errors import UserError
@@ -78,13 +79,14 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
         train.num_batches = checkpoints.batches_per_epoch or train.num_batches
     separate_dropout(model, strategy)
     evaluator = Evaluator(model, task.sums, strategy)
-    with train.own_errors():
-        try:
+    try:
+        with train.own_errors():
             _run(task, trainer, evaluator, train, validation, checkpoints, workdir)
-        except tf.errors.OpError:
-            # Bad input may come late in a stream: what was learned before it is kept.
+    except DataError:
+        # Bad input may come late in a stream: what was learned before it is kept.
+        if trainer.step:
             checkpoints.last.save(trainer.step)
-            raise
+        raise
     best = abs(checkpoints.best_score)
     return {"step": trainer.step, f"best_validation_{task.best}": best}
 
@@ -129,7 +131,7 @@ def _run(task, trainer, evaluator, train, validation, checkpoints, workdir):
     log = MetricsLog(workdir, step)
     iterator = trainer.iterate(train.train(config.seed, step))
     with progress_bar(
-        f"training {config.variant}", total=total, initial=step, unit=" steps"
+        desc=f"training {config.variant}", total=total, initial=step, unit=" steps"
     ) as bar:
         while step < total:
             start = time.monotonic()
@@ -174,15 +176,7 @@ def _advance(trainer, iterator, stop, steps_per_loop, bar):
 
 def _validate(task, evaluator, validation):
     total = validation.num_batches
-    with progress_bar("validating", total=total, leave=False) as bar:
+    with progress_bar(
+        desc="validating", total=total, unit=" batches", leave=False
+    ) as bar:
         return task.totals(evaluator.evaluate(validation, bar.update)).metrics()
-
-
-def progress_bar(description, unit=" batches", **arguments):
-    """A tqdm bar; quieter where no person watches."""
-    return tqdm(
-        desc=description,
-        unit=unit,
-        mininterval=0.5 if sys.stderr.isatty() else 10,
-        **arguments,
-    )

@@ -1,17 +1,20 @@
 """Evaluating a translation: hypotheses, BLEU and chrF, beside the paper's figure."""
 
+import logging
 import statistics
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from data.progress import progress_bar
 from decoding.bleu import AS_PUBLISHED, METRICS, score
 from decoding.translator import Translator
-from reporting.published import BLEU
+from reporting.published import published_bleu
 from reporting.tables import markdown_table
-from training.loop import logger, progress_bar
 
 SAMPLES = 3
+
+logger = logging.getLogger("transevolve")
 
 
 def evaluate_translation(
@@ -37,7 +40,10 @@ def evaluate_translation(
     path.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
     scores, signatures = score(hypotheses, references)
     logger.info("%s", scores)
+    data = task.config.data
     result = {
+        "languages": f"{data.source_language}-{data.target_language}",
+        "test_set": data[f"{split}_name"],
         "examples": len(sources),
         **scores,
         "signatures": signatures,
@@ -58,7 +64,7 @@ def evaluate_translation(
         columns[f"mean of {len(singles)} checkpoints"] = mean
         result["mean_of_checkpoints"] = mean
     result["sentences_per_second"] = round(len(sources) / seconds, 2)
-    published = BLEU.get(task.config.task, {}).get(split, {}).get(task.config.variant)
+    published = published_bleu(data, split, task.config.variant)
     if published is not None:
         result["published"] = published
         columns["published"] = {AS_PUBLISHED: published}
@@ -71,7 +77,7 @@ def _translate(task, model, sources, title):
     translator = Translator(
         model, task.tokenizer, config.decode, config.data.bucket_lengths
     )
-    with progress_bar(title, total=len(sources), unit=" sentences") as bar:
+    with progress_bar(desc=title, total=len(sources), unit=" sentences") as bar:
         found = translator.translate(sources, bar.update)
     return [best[0].text for best in found]
 

@@ -212,7 +212,7 @@ def test_counts_are_logged_once(caplog):
     with caplog.at_level(logging.INFO, "transevolve"):
         take(batcher([(1, 2), (3, 12), (11, 11)]).train(0), 20)
     assert caplog.messages == [
-        "en-de train: 3 pairs, 1 left out as longer than 12 subwords, "
+        "en-de train: 3 pairs, 1 left out as longer than 11 subwords, "
         "2 bad rows skipped"
     ]
 

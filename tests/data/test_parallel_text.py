@@ -77,20 +77,15 @@ def test_bad_rows_name_file_and_line(folder, english, german, place, message):
     assert errors.skipped == 1
 
 
-@pytest.mark.parametrize(
-    "english, german, counts", [(3, 5, "3 and 5"), (1004, 3, "1,004 and 3")]
-)
-def test_files_of_unlike_length(folder, english, german, counts):
-    (folder / "train.en").write_bytes(b"a\n" * english)
-    (folder / "train.de").write_bytes(b"a\n" * german)
-    rows = parallel_text.read(files_in(folder), "train")
-    for _ in range(3):
-        next(rows)
-    with pytest.raises(DataError) as error:
-        next(rows)
-    assert str(error.value) == (
-        f"{folder}/train.en and {folder}/train.de: expected as many lines in one as in "
-        f"the other, found {counts}"
+@pytest.mark.parametrize("longer, shorter", [("en", "de"), ("de", "en")])
+def test_files_of_unlike_length(folder, longer, shorter):
+    (folder / f"train.{longer}").write_bytes(b"a\n" * 5)
+    (folder / f"train.{shorter}").write_bytes(b"a\n" * 3)
+    rows = read(folder)
+    assert [isinstance(row, Pair) for row in rows] == [True] * 3 + [False] * 2
+    assert str(rows[4]) == (
+        f"{folder}/train.{longer}:5: expected a line in {folder}/train.{shorter}, too, "
+        "found its end after 4 lines"
     )
 
 
@@ -159,6 +154,10 @@ def test_tfds_source(config, tmp_path):
         data.target_language = "it"
         with pytest.raises(DataError, match="expected the languages en and it, found"):
             list(parallel_text.read(data, "train"))
+    data.tfds_name = "wmt99/de-en"
+    for function in (parallel_text.identify, parallel_text.count):
+        with pytest.raises(DataError, match="source=tfds: expected .* wmt99/de-en"):
+            function(data, "train")
     data.tfds_name = None
     with pytest.raises(DataError, match="--config.data.tfds_name: expected the name"):
         list(parallel_text.read(data, "train"))

@@ -77,10 +77,11 @@ def test_beam_of_one_is_greedy(config):
         assert not tokens[row, 0, len(text) :].any()
 
 
+@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
-def test_a_beam_as_large_as_the_space_searches_all_of_it(alpha):
+def test_a_beam_as_large_as_the_space_searches_all_of_it(alpha, config):
     vocabulary, longest, beams = 6, 3, 20
-    model = build(vocabulary, TRANSFORMER, scale=2.0)
+    model = build(vocabulary, config, scale=2.0)
     tokens, scores = search(model, SOURCE, beams, longest, alpha)
     words = [word for word in range(3, vocabulary)]
     texts = [
@@ -251,9 +252,11 @@ def test_an_empty_source_is_no_crash():
         assert np.isfinite(scores).all() and tokens.shape == (1, 4, 6)
 
 
-def test_compiles_with_static_shapes():
-    model = build(20)
-    expected, scores = search(model, SOURCE, 3, 7)
+@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
+def test_compiles_with_static_shapes(config):
+    model = build(20, config)
+    # So long that recent positions settle and the cache grows.
+    expected, scores = search(model, SOURCE, 3, 35)
     if keras.backend.backend() == "jax":
         import jax
 
@@ -275,8 +278,8 @@ def search_tensors(model):
     return beam_search(
         step,
         model.empty_cache(3, 3),
-        ops.convert_to_tensor([7, 7, 7], "int32"),
-        7,
+        ops.convert_to_tensor([35] * 3, "int32"),
+        35,
         3,
         0.6,
         START,

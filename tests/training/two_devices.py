@@ -33,7 +33,10 @@ def make_config():
         flags = {
             **test_translation_scripts.FLAGS,
             "data.dir": str(folder),
-            "data.bucket_lengths": (24,),
+            "data.bucket_lengths": (12, 24),
+            # 8 rows or 4.
+            "train.batch_unit": "tokens",
+            "train.batch_size": 96,
             "train.steps": 20,
             "train.checkpoint_every": 10,
             "train.log_every": 5,
