@@ -6,7 +6,6 @@ import sys
 from training import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
-from ml_collections import ConfigDict, config_dict, config_flags
 
 WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run.")
 SPLIT = flags.DEFINE_string("split", "test", '"test" or "validation".')
@@ -16,20 +15,20 @@ AVERAGE_CHECKPOINTS = flags.DEFINE_integer(
     "Evaluate the mean weights of so many last checkpoints, not the best one.",
     lower_bound=0,
 )
-CONFIG = config_flags.DEFINE_config_dict(
-    "config",
-    ConfigDict(
-        {
-            "decode": {
-                "beam_size": config_dict.placeholder(int),
-                "length_penalty": config_dict.placeholder(float),
-                "extra_length": config_dict.placeholder(int),
-                "batch_size": config_dict.placeholder(int),
-            }
-        }
+SEARCH = [
+    flags.DEFINE_integer(
+        "beam_size", None, "Beams, if not the run's config.decode.", lower_bound=1
     ),
-    "--config.decode.FIELD: other settings of beam search than the run's.",
-)
+    flags.DEFINE_float(
+        "length_penalty", None, "If not the run's config.decode.", lower_bound=0
+    ),
+    flags.DEFINE_integer(
+        "extra_length", None, "If not the run's config.decode.", lower_bound=0
+    ),
+    flags.DEFINE_integer(
+        "batch_size", None, "Sentences, if not the run's config.decode.", lower_bound=1
+    ),
+]
 INTERACTIVE = flags.DEFINE_bool(
     "interactive", False, "Translate lines of standard input, typed or piped in."
 )
@@ -37,9 +36,7 @@ INTERACTIVE = flags.DEFINE_bool(
 
 def main(argv):
     del argv
-    changes = {
-        name: value for name, value in CONFIG.value.decode.items() if value is not None
-    }
+    changes = {flag.name: flag.value for flag in SEARCH if flag.present}
     if INTERACTIVE.value:
         from training.errors import UserError
         from training.interactive import translate_lines

@@ -255,9 +255,9 @@ def test_a_classifier_has_nothing_to_translate(run):
     assert last_line(result) == (
         "error: --interactive: expected a translation run, found listops"
     )
-    result = script("evaluate.py", f"--workdir={run[0]}", "--config.decode.beam_size=2")
+    result = script("evaluate.py", f"--workdir={run[0]}", "--beam_size=2")
     assert last_line(result) == (
-        "error: --config.decode: expected a translation run, found listops"
+        "error: --beam_size: expected a translation run, found listops"
     )
     result = script("evaluate.py", "--workdir=x", "--interactive", "--split=test")
     assert last_line(result) == "error: --split: --interactive does not take it"

@@ -86,17 +86,17 @@ def restore(workdir, decode: Mapping | None = None):
       decode: as for `evaluate`.
 
     Raises:
-      UserError: for a workdir without a run, or settings that do not fit it.
+      UserError: for a workdir without a run, or with settings that it does not have.
     """
     workdir = Path(workdir)
     config = configuration.read(workdir)
     if decode:
         if "decode" not in config:
             raise UserError(
-                f"--config.decode: expected a translation run, found {config.task}"
+                f"--{next(iter(decode))}: expected a translation run, found "
+                f"{config.task}"
             )
         config.decode.update(decode)
-        configuration.check(config)
     task = make_task(config, tokenizers.load(workdir / "tokenizer"))
     strategy = make_strategy("one_device")
     with strategy.scope():
