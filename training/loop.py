@@ -47,7 +47,7 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     configuration.check(config)
     workdir = Path(workdir)
     # Without a checkpoint there is nothing of a run to go on with, or to mix up.
-    going_on = (workdir / "checkpoints").exists()
+    going_on = tf.train.latest_checkpoint(workdir / "checkpoints/last") is not None
     if going_on:
         configuration.check_same_run(config, workdir)
     strategy = strategy or make_strategy("one_device")
