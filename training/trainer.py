@@ -69,7 +69,11 @@ class Trainer:
     def _steps(self, iterator, num_steps):
         totals = tf.zeros([3])
         for _ in tf.range(num_steps):
-            step = self.strategy.run(self._step, args=(next(iterator),))
+            batch = next(iterator)
+            # Where there is no batch, no part of an update may run: what is kept after
+            # bad input is whole.
+            with tf.control_dependencies(tf.nest.flatten(batch, True)):
+                step = self.strategy.run(self._step, args=(batch,))
             totals += self.strategy.reduce("SUM", step, axis=None)
         return totals
 
