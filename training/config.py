@@ -13,7 +13,7 @@ from models.transevolve_block import ATTENTIONS, FEED_FORWARDS
 from training.errors import UserError
 
 # What may differ when a run is taken up again: how long it is, where its data lies, how
-# it decodes. Bad rows that are to be skipped have let no earlier start read an epoch.
+# it decodes; and what becomes of bad rows, since one of them may have ended the run.
 CHANGEABLE = (
     "train.epochs",
     "train.steps",

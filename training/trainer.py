@@ -72,7 +72,8 @@ class Trainer:
             batch = next(iterator)
             # Where there is no batch, no part of an update may run: what is kept after
             # bad input is whole.
-            with tf.control_dependencies(tf.nest.flatten(batch, True)):
+            arrived = tf.nest.flatten(batch, expand_composites=True)
+            with tf.control_dependencies(arrived):
                 step = self.strategy.run(self._step, args=(batch,))
             totals += self.strategy.reduce("SUM", step, axis=None)
         return totals
