@@ -19,18 +19,15 @@ def get_config(variant: str = "transevolve-fullff-2"):
         max_length=64,
         bucket_lengths=(12, 16, 20, 24, 32, 64),
     )
-    config = translation_config(
+    return translation_config(
         "multi30k",
         variant,
         "small",
         data,
         extra_length=50,
         batch_size=64,
-        steps=3000,
+        steps=2800,
         learning_rate_max=0.6,
         warmup_steps=800,
         checkpoint_every=200,
     )
-    # Six or seven passes over few pairs.
-    config.model.dropout = 0.2
-    return config
