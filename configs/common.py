@@ -2,7 +2,8 @@
 
 from ml_collections import ConfigDict, config_dict
 
-_ENCODER = {"num_heads": 8, "dropout": 0.1}
+# dtype: of activations and products, as Keras names it; weights are float32 either way.
+_ENCODER = {"num_heads": 8, "dropout": 0.1, "dtype": "float32"}
 _TRANSEVOLVE = {
     "encoder": "transevolve",
     "form": "factored",

@@ -41,6 +41,7 @@ def build_classifier(
         num_classes,
         hidden_dim,
         encoder(**arguments, seed=seed, name="encoder"),
+        dtype=arguments.get("dtype"),
         name="classifier",
     )
     model.build((None, None))
@@ -69,6 +70,7 @@ def build_encoder_decoder(
         hidden_dim,
         ENCODERS[kind](**arguments, seed=seed, name="encoder"),
         DECODERS[kind](**arguments, seed=seed + DECODER_SEED, name="decoder"),
+        dtype=arguments.get("dtype"),
         name="encoder_decoder",
     )
     model.build((None, None))

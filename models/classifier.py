@@ -48,8 +48,9 @@ class SequenceClassifier(keras.Model):
         The mean is over real tokens only; a row of nothing but padding has mean 0.
         """
         encoded = self.encode(tokens, training=training)
-        real = ops.cast(ops.not_equal(tokens, PADDING_ID), encoded.dtype)
-        total = ops.einsum("bnd,bn->bd", encoded, real)
+        real = ops.cast(ops.not_equal(tokens, PADDING_ID), "float32")
+        # bfloat16 cannot count beyond 256.
+        total = ops.einsum("bnd,bn->bd", ops.cast(encoded, "float32"), real)
         count = ops.maximum(ops.sum(real, axis=1, keepdims=True), 1)
         return self.logits(self.norm(total / count))
 

@@ -67,6 +67,7 @@ class TokenEmbedding(keras.layers.Layer):
 
     def _vectors(self, tokens):
         vectors = ops.take(self.embeddings, tokens, axis=0)
+        vectors = ops.cast(vectors, self.compute_dtype)
         real = ops.cast(ops.not_equal(tokens, PADDING_ID), vectors.dtype)
         return vectors * real[:, :, None] * self.hidden_dim**0.5
 

@@ -39,6 +39,7 @@ def check(config: ConfigDict) -> None:
         "data.dataset": [*DATASETS, "parallel_text"],
         "data.on_error": ("fail", "skip"),
         "data.vocab": ("bert", "train"),
+        "model.dtype": ("float32", "mixed_bfloat16"),
         "model.form": ATTENTIONS,
         "model.feed_forward": FEED_FORWARDS,
         "model.fidelity": FIDELITIES,

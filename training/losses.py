@@ -31,10 +31,25 @@ def smoothed_cross_entropy(
     """
     classes = logits.shape[-1]
     high, low = 1 - smoothing, smoothing / (classes - 1)
-    losses = tf.nn.softmax_cross_entropy_with_logits(
-        tf.one_hot(targets, classes, high, low), tf.cast(logits, tf.float32)
-    )
     entropy = -sum(
         count * p * math.log(p) for count, p in ((1, high), (classes - 1, low)) if p
     )
-    return losses - entropy
+
+    # Of TensorFlow's own, the smoothed targets are an array as large as the logits, and
+    # so are four more where operations are deterministic: twice the time of this.
+    @tf.custom_gradient
+    def loss(logits):
+        shifted = logits - tf.reduce_max(logits, axis=-1, keepdims=True)
+        exponentials = tf.exp(shifted)
+        total = tf.reduce_sum(exponentials, axis=-1, keepdims=True)
+        of_target = tf.gather(shifted, targets, batch_dims=shifted.shape.rank - 1)
+        expected = (high - low) * of_target + low * tf.reduce_sum(shifted, axis=-1)
+
+        def backward(of_loss):
+            of_loss = of_loss[..., None]
+            smoothed = tf.one_hot(targets, classes, high, low)
+            return of_loss * (exponentials / total - smoothed)
+
+        return tf.math.log(total[..., 0]) - expected - entropy, backward
+
+    return loss(tf.cast(logits, tf.float32))

@@ -181,6 +181,20 @@ def test_cached_steps_equal_the_full_pass(model):
     )
 
 
+def test_mixed_precision_decodes_nearly_the_same():
+    model = build("fullff-2")
+    mixed = build_encoder_decoder(
+        {**MODELS["fullff-2"], "dtype": "mixed_bfloat16"}, VOCABULARY_SIZE
+    )
+    assert {layer.compute_dtype for layer in mixed._flatten_layers()} == {"bfloat16"}
+    mixed.set_weights(model.get_weights())
+    expected = numpy(model(SOURCE, TARGET))
+    real = TARGET != 0
+    for logits in (mixed(SOURCE, TARGET), decode(mixed, SOURCE, TARGET)):
+        logits = numpy(ops.cast(logits, "float32"))
+        np.testing.assert_allclose(logits[real], expected[real], rtol=0, atol=0.1)
+
+
 def test_beams_see_their_own_past(model):
     """Three beams that fork: each equals a pass over its own tokens alone."""
     batch, beams, length = 3, 3, 5

@@ -151,6 +151,24 @@ def test_no_two_dropouts_share_a_seed(config):
     assert len(seeds) == len(set(seeds)) >= 4
 
 
+@pytest.mark.parametrize(
+    "config",
+    [SMALL, {**SMALL, "feed_forward": "rotation"}, TRANSFORMER],
+    ids=["dense", "rotation", "transformer"],
+)
+def test_mixed_precision_keeps_weights_and_nearly_the_outputs(config):
+    model = randomize(build_classifier(config, 40, 4))
+    mixed = build_classifier({**config, "dtype": "mixed_bfloat16"}, 40, 4)
+    assert {layer.compute_dtype for layer in mixed._flatten_layers()} == {"bfloat16"}
+    assert {weight.dtype for weight in mixed.trainable_variables} == {"float32"}
+    mixed.set_weights(model.get_weights())
+    # More real tokens than bfloat16 can count.
+    ids = tokens(length=300, padding=[(0, slice(290, None))])
+    logits, expected = (numpy(ops.cast(m(ids), "float32")) for m in (mixed, model))
+    assert np.any(logits != expected)
+    np.testing.assert_allclose(logits, expected, rtol=0, atol=0.05)
+
+
 def test_dropout_acts_in_training_only():
     model, ids = build(dropout=0.5), tokens()
     assert np.any(numpy(model(ids, training=True)) != numpy(model(ids)))

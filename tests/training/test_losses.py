@@ -29,8 +29,31 @@ def test_smoothing_is_its_definition(smoothing):
     log_probs = tf.nn.log_softmax(logits).numpy()
     entropy = -(soft * np.log(np.maximum(soft, 1e-30))).sum(-1)
     expected = -(soft * log_probs).sum(-1) - entropy
-    found = smoothed_cross_entropy(targets, logits, smoothing).numpy()
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    upstream = random.normal(0, 1, (2, 4, 1)).astype("float32")
+    logits = tf.constant(logits)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        losses = smoothed_cross_entropy(targets, logits, smoothing)
+        total = tf.reduce_sum(losses * upstream[..., 0])
+    np.testing.assert_allclose(losses.numpy(), expected, rtol=0, atol=1e-5)
+    gradient = tape.gradient(total, logits).numpy()
+    np.testing.assert_allclose(
+        gradient, upstream * (np.exp(log_probs) - soft), rtol=0, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_far_logits_are_safe(dtype):
+    logits = tf.cast([[1e4, -1e4, 0.0]], dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = smoothed_cross_entropy([1], logits, 0.1)
+    np.testing.assert_allclose(loss.numpy(), 0.9 * 2e4 + 0.05 * 1e4, rtol=1e-2)
+    gradient = tape.gradient(loss, logits)
+    assert gradient.dtype == dtype
+    np.testing.assert_allclose(
+        tf.cast(gradient, "float32").numpy(), [[0.95, -0.9, -0.05]], atol=1e-2
+    )
 
 
 def test_smallest_smoothed_loss_is_zero():
