@@ -143,12 +143,13 @@ def recomputing_step(model, sources):
 
     def step(tokens, cache, position, visible):
         batch_size, beams = tokens.shape
-        cache = buffers.write(cache, tokens[:, None, :, None], position)
+        cache = buffers.append(cache, tokens[:, None, :, None])
         seen = ops.where(visible, buffers.all_slots(cache)[:, :, :, 0], 0)
         seen = ops.sum(ops.reshape(seen, (batch_size * beams, -1, beams)), axis=2)
         # Recent positions stand at the end: they belong behind the settled ones.
         seen = seen[:, None, :, None]
         settled, recent = ops.split(seen, [seen.shape[2] - buffers.RECENT], axis=2)
+        recent = ops.roll(recent, position % buffers.RECENT + 1, axis=2)
         prefixes = buffers.place(settled, recent, position // buffers.RECENT)
         prefixes = prefixes[:, 0, :, 0]
         decoded = model.decoder(

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from data.subwords import END, START
 from decoding.beam_search import IMPOSSIBLE, beam_search
-from models.convert import fold_rotations
+from models.convert import carry_weights, fold_rotations
 from training.errors import UserError
 
 
@@ -34,8 +34,14 @@ class Translator:
         self.tokenizer = tokenizer
         self.settings = settings
         self.bucket_lengths = tuple(bucket_lengths)
-        self._model = fold_rotations(model)
+        self.model = model
+        self._folded = fold_rotations(model)
         self._search = tf.function(self._searched)
+
+    def refresh(self) -> None:
+        """To be called when the model's weights have changed; no search is retraced."""
+        if self._folded is not self.model:
+            carry_weights(self.model, self._folded)
 
     def translate(
         self, texts: list[str], on_progress: Callable = lambda num_texts: None
@@ -102,14 +108,14 @@ class Translator:
         beams = self.settings.beam_size
         longest = length + self.settings.extra_length
         lengths = tf.math.count_nonzero(rows, axis=1, dtype=tf.int32)
-        memory = self._model.memory(rows)
+        memory = self._folded.memory(rows)
 
         def step(tokens, cache, position, visible):
-            return self._model.step(tokens, memory, cache, position, visible)
+            return self._folded.step(tokens, memory, cache, position, visible)
 
         return beam_search(
             step,
-            self._model.empty_cache(batch_size, beams),
+            self._folded.empty_cache(batch_size, beams),
             lengths + self.settings.extra_length,
             longest,
             beams,

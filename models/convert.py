@@ -40,11 +40,16 @@ def _rebuild(model, **changes):
             config[part] = keras.saving.serialize_keras_object(layer)
     twin = type(model).from_config(config)
     twin.build((None, None))
+    carry_weights(model, twin)
+    return twin
+
+
+def carry_weights(model: keras.Model, twin: keras.Model) -> None:
+    """Gives the same model in another form, as made here, its original's weights."""
     values = _values(model)
     for path, weight in _weights(twin).items():
         if path in values:
             weight.assign(values[path])
-    return twin
 
 
 def _values(model):

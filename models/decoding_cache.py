@@ -4,10 +4,10 @@ The queries of one sentence are its beams, (batch, beams, width). A buffer has a
 for each position and beam, slot = position * beams + beam. A beam that goes on from
 another one need not copy its past: a mask says whose slots it sees.
 
-A new position is written to a small array, `recent`, which moves to the large one when
-it is full: where writing copies the array, as in TensorFlow without XLA, few bytes are
-copied. Attention takes both together, the slots of `settled` first. A cache is any
-nesting of buffers.
+A new position is appended to a small array, `recent`, which drops its oldest one. Every
+`RECENT` positions it is copied to the large one, `settled`: where writing copies the
+array, as in TensorFlow without XLA, few bytes are copied. Attention takes both
+together, the slots of `settled` first. A cache is any nesting of buffers.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +22,8 @@ class Buffer(NamedTuple):
 
     Attributes:
       settled: (batch, heads, slots, size).
-      recent: (batch, heads, RECENT * beams, size), of the latest positions.
+      recent: (batch, heads, RECENT * beams, size), of the latest positions, the last
+        one at the end.
     """
 
     settled: Any
@@ -38,16 +39,11 @@ def empty(batch_size, beams, num_heads, size, dtype):
     )
 
 
-def write(buffer, new, position):
-    """The buffer with the slots of one position filled.
-
-    Args:
-      buffer: `Buffer`.
-      new: (batch, heads, beams, size).
-      position: scalar, int32.
-    """
-    new = ops.cast(new, buffer.recent.dtype)
-    return buffer._replace(recent=place(buffer.recent, new, position % RECENT))
+def append(buffer, new):
+    """The buffer with the slots of one more position, (batch, heads, beams, size)."""
+    kept = buffer.recent[:, :, new.shape[2] :]
+    new = ops.cast(new, kept.dtype)
+    return buffer._replace(recent=ops.concatenate([kept, new], axis=2))
 
 
 def grow(cache, positions):
@@ -63,7 +59,7 @@ def grow(cache, positions):
 
 
 def settle(cache, position):
-    """The cache with the recent slots settled, when `position` is the next to write.
+    """The cache with the recent slots settled, when `position` is the next to append.
 
     To be called before each position that is a multiple of `RECENT`, but the first.
     """
@@ -110,10 +106,10 @@ def visible_slots(slots, position):
       bool (batch, beams, (positions + RECENT) * beams).
     """
     batch, beams, positions = slots.shape
-    first_recent = position // RECENT * RECENT
-    settled = ops.arange(positions) < first_recent
-    recent = ops.arange(RECENT) <= position % RECENT
-    of_recent = ops.slice(slots, (0, 0, first_recent), (batch, beams, RECENT))
+    age = ops.arange(RECENT - 1, -1, -1)
+    settled = ops.arange(positions) < position // RECENT * RECENT
+    recent = age <= position % RECENT
+    of_recent = ops.take(slots, ops.maximum(position - age, 0), axis=2)
     slots = ops.concatenate([slots, of_recent], axis=2)[..., None]
     exist = ops.concatenate([settled, recent])[:, None]
     visible = ops.logical_and(slots == ops.arange(beams, dtype="int32"), exist)

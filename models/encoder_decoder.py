@@ -84,7 +84,7 @@ class EncoderDecoder(keras.Model):
         Args:
           tokens: int32 (batch, beams), the tokens at `position`.
           memory: of the source.
-          cache: of earlier positions, with slots for this one.
+          cache: of earlier positions.
           position: scalar, int32, from 0.
           visible: the earlier tokens of each beam and its own new one, from
             `models.decoding_cache.visible_slots`.
@@ -93,7 +93,7 @@ class EncoderDecoder(keras.Model):
           Logits (batch, beams, vocabulary_size), and the cache with this position.
         """
         x = self.embedding.at_position(tokens, position)
-        x, cache = self.decoder.step(x, memory, cache, position, visible)
+        x, cache = self.decoder.step(x, memory, cache, visible)
         return self.embedding.logits_at_position(x), cache
 
     def get_config(self):

@@ -178,10 +178,10 @@ class TimeEvolvingAttention(keras.layers.Layer):
         Returns:
           (batch, heads, depths, queries, keys).
         """
+        if visible is not None:
+            scores = ops.where(visible[:, None], scores, MASKED)
         biases = ops.swapaxes(biases, 2, 3)[:, :, :, None]
         scores = ops.add(scores[:, :, None], biases)  # may differ in dtype
-        if visible is not None:
-            scores = ops.where(visible[:, None, None], scores, MASKED)
         return ops.softmax(scores, axis=-1)
 
     def get_config(self):

@@ -13,17 +13,21 @@ from models.transevolve_block import TransEvolveBlock, TransEvolveStack
 
 
 class SourceMemory(NamedTuple):
-    """What a decoder block's cross-attention keeps of the encoder's output.
+    """What no step changes of a decoder block's cross-attention.
 
     Attributes:
       keys: K, (batch, heads, source, D/H).
       biases: b^l, (batch, heads, source, depths), masked at padding.
       values: the normalised encoder output, (batch, heads, source, d/H); all depths'.
+      kernels: (depths, d, d), each depth's output projection after its gain.
+      shifts: (depths, 1, d), what its bias becomes.
     """
 
     keys: Any
     biases: Any
     values: Any
+    kernels: Any
+    shifts: Any
 
 
 class BlockCache(NamedTuple):
@@ -103,7 +107,9 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
             attended = self.self_attention.attend(of_self, depth, values)
             x = self._add_self(x, depth, attended, training)
             attended = self.cross_attention.attend(of_source, depth, source)
-            x = self._add_cross(x, depth, attended, training)
+            attended = self.cross_norms[depth](attended)
+            projected = self.cross_projections[depth](attended)
+            x += self.cross_dropouts[depth](projected, training=training)
             x = self._transform(x, depth, training)
         return self.output_norm(x)
 
@@ -111,15 +117,17 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
         projected = self.self_projections[depth](attended)
         return x + self.self_dropouts[depth](projected, training=training)
 
-    def _add_cross(self, x, depth, attended, training=None):
-        projected = self.cross_projections[depth](self.cross_norms[depth](attended))
-        return x + self.cross_dropouts[depth](projected, training=training)
-
     def memory(self, encoded, source_mask):
         """`SourceMemory` of an encoder output, for `step`."""
+        kernels, shifts = [], []
+        for norm, layer in zip(self.cross_norms, self.cross_projections, strict=True):
+            kernels.append(norm.gamma[:, None] * layer.kernel)
+            shifts.append(ops.matmul(norm.beta[None], layer.kernel))
         return SourceMemory(
             *self.cross_attention.keys_and_biases(encoded, source_mask),
             split_heads(self.source_norm(encoded), self.num_heads),
+            ops.stack(kernels),
+            ops.stack(shifts),
         )
 
     def empty_cache(self, batch_size, beams):
@@ -137,47 +145,50 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
             [buffer(size) for _ in range(self.num_depths)],
         )
 
-    def step(self, x, memory, cache, position, visible):
+    def step(self, x, memory, cache, visible):
         """Runs the block for the tokens of one position.
 
         Args:
           x: (batch, beams, width).
           memory: `SourceMemory`.
           cache: `BlockCache` of earlier positions.
-          position: scalar, int32.
           visible: from `models.decoding_cache.visible_slots`.
 
         Returns:
           (batch, beams, width), and the cache with this position.
         """
         keys, biases = self.self_attention.keys_and_biases(x)
-        keys = buffers.write(cache.keys, keys, position)
-        biases = buffers.write(cache.biases, biases, position)
+        keys = buffers.append(cache.keys, keys)
+        biases = buffers.append(cache.biases, biases)
         queries = self.self_attention.scaled_queries(x)
         weights = self.self_attention.probabilities(
             buffers.scores(queries, keys), buffers.all_slots(biases), visible
         )
-        from_source = self._attend_to_source(x, memory)
+        from_source = self._from_source(x, memory)
         all_values = []
         for depth in range(self.num_depths):
             values = split_heads(self.self_norms[depth](x), self.num_heads)
-            values = buffers.write(cache.values[depth], values, position)
+            values = buffers.append(cache.values[depth], values)
             all_values.append(values)
             attended = merge_heads(buffers.weighted_sum(weights[:, :, depth], values))
-            x = self._add_self(x, depth, attended)
-            x = self._add_cross(x, depth, from_source[depth])
+            x = self._add_self(x, depth, attended) + from_source[depth]
             x = self._transform(x, depth)
         return self.output_norm(x), BlockCache(keys, biases, all_values)
 
-    def _attend_to_source(self, x, memory):
-        """What cross-attention gives at each depth: (batch, beams, width) each."""
+    def _from_source(self, x, memory):
+        """What cross-attention adds at each depth: (depths, batch, beams, width)."""
         queries = self.cross_attention.scaled_queries(x)
         scores = scaled_scores(queries, memory.keys, causal=False)
         weights = self.cross_attention.probabilities(scores, memory.biases)
         batch, heads, depths, beams, source = ops.shape(weights)
         weights = ops.reshape(weights, (batch, heads, depths * beams, source))
-        attended = merge_heads(ops.matmul(weights, memory.values))
-        return ops.split(attended, depths, axis=1)
+        attended = ops.matmul(weights, memory.values)
+        attended = ops.reshape(attended, (batch, heads, depths, beams, -1))
+        attended = ops.transpose(attended, (2, 0, 3, 1, 4))
+        attended = ops.reshape(attended, (depths, batch * beams, -1))
+        projected = ops.matmul(attended, memory.kernels) + memory.shifts
+        projected = ops.reshape(projected, (depths, batch, beams, -1))
+        return ops.cast(projected, x.dtype)
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -203,10 +214,10 @@ class TransEvolveDecoder(TransEvolveStack):
         """What `step` keeps of earlier tokens, block by block: none yet."""
         return [block.empty_cache(batch_size, beams) for block in self.blocks]
 
-    def step(self, x, memory, cache, position, visible):
+    def step(self, x, memory, cache, visible):
         """Decodes one position; see `TransEvolveDecoderBlock.step`."""
         new_cache = []
         for block, of_source, of_target in zip(self.blocks, memory, cache, strict=True):
-            x, of_target = block.step(x, of_source, of_target, position, visible)
+            x, of_target = block.step(x, of_source, of_target, visible)
             new_cache.append(of_target)
         return x, new_cache

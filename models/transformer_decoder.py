@@ -105,14 +105,13 @@ class TransformerDecoderLayer(TransformerLayer):
         )
         return KeysAndValues(buffer, buffer)
 
-    def step(self, x, memory, cache, position, visible):
+    def step(self, x, memory, cache, visible):
         """Runs the layer for the tokens of one position.
 
         Args:
           x: (batch, beams, width).
           memory: from `memory`.
           cache: `KeysAndValues` of earlier positions.
-          position: scalar, int32.
           visible: from `models.decoding_cache.visible_slots`.
 
         Returns:
@@ -120,8 +119,8 @@ class TransformerDecoderLayer(TransformerLayer):
         """
         queries, new = self._self_projections(x)
         cache = KeysAndValues(
-            buffers.write(cache.keys, new.keys, position),
-            buffers.write(cache.values, new.values, position),
+            buffers.append(cache.keys, new.keys),
+            buffers.append(cache.values, new.values),
         )
         scores = buffers.scores(self._scaled(queries), cache.keys)
         weights = self._weights(scores, visible[:, None])
@@ -153,10 +152,10 @@ class TransformerDecoder(TransformerStack):
         """What `step` keeps of earlier tokens, layer by layer: none yet."""
         return [layer.empty_cache(batch_size, beams) for layer in self.layers]
 
-    def step(self, x, memory, cache, position, visible):
+    def step(self, x, memory, cache, visible):
         """Decodes one position; see `TransformerDecoderLayer.step`."""
         new_cache = []
         for layer, of_source, of_target in zip(self.layers, memory, cache, strict=True):
-            x, of_target = layer.step(x, of_source, of_target, position, visible)
+            x, of_target = layer.step(x, of_source, of_target, visible)
             new_cache.append(of_target)
         return self.output_norm(x), new_cache

@@ -34,26 +34,31 @@ def evaluate_translation(
       The scores, and Markdown: their table, and some sentences.
     """
     sources, references = task.data.texts(split)
+    config = task.config
+    translator = Translator(
+        model, task.tokenizer, config.decode, config.data.bucket_lengths
+    )
     start = time.monotonic()
-    hypotheses = _translate(task, model, sources, f"translating {split}")
+    hypotheses = _translate(translator, sources, f"translating {split}")
     seconds = time.monotonic() - start
     path.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
     scores, signatures = score(hypotheses, references)
     logger.info("%s", scores)
-    data = task.config.data
+    data = config.data
     result = {
         "languages": f"{data.source_language}-{data.target_language}",
         "test_set": data[f"{split}_name"],
         "examples": len(sources),
         **scores,
         "signatures": signatures,
-        "decode": task.config.decode.to_dict(),
+        "decode": config.decode.to_dict(),
     }
     columns = {"these weights": scores}
     singles = []
     for number, restore in enumerate(each_checkpoint, start=1):
         restore()
-        found = _translate(task, model, sources, f"checkpoint {number}")
+        translator.refresh()
+        found = _translate(translator, sources, f"checkpoint {number}")
         singles.append(score(found, references)[0])
         logger.info("checkpoint %d: %s", number, singles[-1])
     if singles:
@@ -64,7 +69,7 @@ def evaluate_translation(
         columns[f"mean of {len(singles)} checkpoints"] = mean
         result["mean_of_checkpoints"] = mean
     result["sentences_per_second"] = round(len(sources) / seconds, 2)
-    published = published_bleu(data, split, task.config.variant)
+    published = published_bleu(data, split, config.variant)
     if published is not None:
         result["published"] = published
         columns["published"] = {AS_PUBLISHED: published}
@@ -72,11 +77,7 @@ def evaluate_translation(
     return result, f"{table}\n\n{_samples(sources, references, hypotheses)}"
 
 
-def _translate(task, model, sources, title):
-    config = task.config
-    translator = Translator(
-        model, task.tokenizer, config.decode, config.data.bucket_lengths
-    )
+def _translate(translator, sources, title):
     with progress_bar(desc=title, total=len(sources), unit=" sentences") as bar:
         found = translator.translate(sources, bar.update)
     return [best[0].text for best in found]

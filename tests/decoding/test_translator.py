@@ -68,6 +68,18 @@ def test_a_text_does_not_depend_on_the_others(translator, translated):
         )
 
 
+def test_refreshed_it_has_the_models_new_weights(translator, translated):
+    model, weights = translator.model, translator.model.get_weights()
+    randomize(model, seed=1)
+    translator.refresh()
+    (other,) = translator.translate(TEXTS[:1])
+    model.set_weights(weights)
+    translator.refresh()
+    (again,) = translator.translate(TEXTS[:1])
+    assert other[0].score != translated[0][0][0].score
+    assert again == translated[0][0]
+
+
 def test_no_texts(translator):
     assert translator.translate([]) == []
 
