@@ -27,7 +27,7 @@ def get_config(variant: str = "transevolve-fullff-2"):
         extra_length=50,
         batch_size=64,
         steps=4400,
-        learning_rate_max=1.0,
-        warmup_steps=800,
+        learning_rate_max=0.4,
+        warmup_steps=400,
         checkpoint_every=200,
     )
