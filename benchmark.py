@@ -20,12 +20,13 @@ from ml_collections import config_flags
 # The flags that each command takes.
 _MODELS = {"models", "size", "lengths", "tokens_per_batch"}
 _STEP = {"precision", "mode", "plot"}
+_SEARCH = {"beam", "batch", "recompute"}
 COMMANDS = {
     "params": set(),
     "speed": {*_MODELS, *_STEP, "rounds", "xla"},
     "floor": {*_MODELS, "rounds"},
     "memory": {*_MODELS, *_STEP},
-    "decode": {"models", "size", "lengths", "beam", "batch", "recompute", "rounds"},
+    "decode": {"models", "size", "lengths", *_SEARCH, "rounds", "xla"},
     "input": {"config", "rounds"},
     "stream": {"pairs"},
 }
@@ -65,7 +66,7 @@ MODE = flags.DEFINE_enum(
 ROUNDS = flags.DEFINE_integer(
     "rounds", 5, "Timed rounds, after one to warm up.", lower_bound=5
 )
-XLA = flags.DEFINE_bool("xla", False, "speed: compile by XLA.")
+XLA = flags.DEFINE_bool("xla", False, "speed, decode: compile by XLA.")
 BEAM = flags.DEFINE_integer("beam", 4, "decode: hypotheses.", lower_bound=1)
 BATCH = flags.DEFINE_integer("batch", 8, "decode: sentences.", lower_bound=1)
 RECOMPUTE = flags.DEFINE_bool("recompute", True, "decode: time that too; slow.")
@@ -132,10 +133,10 @@ def _measure(command):
         from benchmarks import parameters
 
         return parameters.count()
+    timing = {"rounds": ROUNDS.value, "jit_compile": XLA.value}
     if command == "speed":
         from benchmarks import speed
 
-        timing = {"rounds": ROUNDS.value, "jit_compile": XLA.value}
         return speed.measure(**models, **step, **timing)
     if command == "floor":
         from benchmarks import floor
@@ -149,7 +150,7 @@ def _measure(command):
             beam_size=BEAM.value,
             batch_size=BATCH.value,
             recompute=RECOMPUTE.value,
-            rounds=ROUNDS.value,
+            **timing,
         )
     if command == "memory":
         from benchmarks import memory

@@ -29,6 +29,7 @@ def measure(
     source_length: int = 32,
     recompute: bool = True,
     rounds: int = 5,
+    jit_compile: bool = False,
 ) -> Iterator[dict]:
     """Times searches by turns; yields a row for each model and length.
 
@@ -47,6 +48,7 @@ def measure(
       source_length: tokens of a sentence.
       recompute: time the models without a cache, too; slow.
       rounds: that count.
+      jit_compile: by XLA.
 
     Raises:
       UserError: if a model is unknown or has no decoder.
@@ -63,7 +65,8 @@ def measure(
                 models.model_config(name, size), VOCABULARY_SIZE
             )
             model = fold_rotations(model)
-            arguments = (tf.constant(sources, tf.int32), beam_size, length)
+            sentences = tf.constant(sources, tf.int32)
+            arguments = (sentences, beam_size, length, jit_compile)
             calls[name] = _search(model, cached_step, model.empty_cache, *arguments)
             if recompute:
                 calls[name + RECOMPUTED] = _search(
@@ -79,6 +82,7 @@ def measure(
                 "benchmark": "decode",
                 "model": name,
                 "size": size,
+                "xla": jit_compile,
                 "beam": beam_size,
                 "batch": batch_size,
                 "length": length,
@@ -98,11 +102,13 @@ def measure(
             yield row
 
 
-def _search(model, make_step, empty_cache, sources, beam_size, length) -> Callable:
+def _search(
+    model, make_step, empty_cache, sources, beam_size, length, jit_compile
+) -> Callable:
     batch_size = sources.shape[0]
     lengths = tf.fill([batch_size], length)
 
-    @tf.function
+    @tf.function(jit_compile=jit_compile)
     def search(sources):
         return beam_search(
             make_step(model, sources),
