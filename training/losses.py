@@ -35,8 +35,8 @@ def smoothed_cross_entropy(
         count * p * math.log(p) for count, p in ((1, high), (classes - 1, low)) if p
     )
 
-    # Of TensorFlow's own, the smoothed targets are an array as large as the logits, and
-    # so are four more where operations are deterministic: twice the time of this.
+    # TensorFlow's own makes more arrays as large as the logits, and takes twice the
+    # time on a CPU where operations are deterministic.
     @tf.custom_gradient
     def loss(logits):
         shifted = logits - tf.reduce_max(logits, axis=-1, keepdims=True)
