@@ -26,8 +26,8 @@ def get_config(variant: str = "transevolve-fullff-2"):
         data,
         extra_length=50,
         batch_size=64,
-        steps=2800,
-        learning_rate_max=0.6,
-        warmup_steps=800,
+        steps=4000,
+        learning_rate_max=0.4,
+        warmup_steps=400,
         checkpoint_every=200,
     )
