@@ -13,21 +13,17 @@ from models.transevolve_block import TransEvolveBlock, TransEvolveStack
 
 
 class SourceMemory(NamedTuple):
-    """What no step changes of a decoder block's cross-attention.
+    """What a decoder block's cross-attention keeps of the encoder's output.
 
     Attributes:
       keys: K, (batch, heads, source, D/H).
       biases: b^l, (batch, heads, source, depths), masked at padding.
       values: the normalised encoder output, (batch, heads, source, d/H); all depths'.
-      kernels: (depths, d, d), each depth's output projection after its gain.
-      shifts: (depths, 1, d), what its bias becomes.
     """
 
     keys: Any
     biases: Any
     values: Any
-    kernels: Any
-    shifts: Any
 
 
 class BlockCache(NamedTuple):
@@ -107,9 +103,7 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
             attended = self.self_attention.attend(of_self, depth, values)
             x = self._add_self(x, depth, attended, training)
             attended = self.cross_attention.attend(of_source, depth, source)
-            attended = self.cross_norms[depth](attended)
-            projected = self.cross_projections[depth](attended)
-            x += self.cross_dropouts[depth](projected, training=training)
+            x = self._add_cross(x, depth, attended, training)
             x = self._transform(x, depth, training)
         return self.output_norm(x)
 
@@ -117,17 +111,15 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
         projected = self.self_projections[depth](attended)
         return x + self.self_dropouts[depth](projected, training=training)
 
+    def _add_cross(self, x, depth, attended, training=None):
+        projected = self.cross_projections[depth](self.cross_norms[depth](attended))
+        return x + self.cross_dropouts[depth](projected, training=training)
+
     def memory(self, encoded, source_mask):
         """`SourceMemory` of an encoder output, for `step`."""
-        kernels, shifts = [], []
-        for norm, layer in zip(self.cross_norms, self.cross_projections, strict=True):
-            kernels.append(norm.gamma[:, None] * layer.kernel)
-            shifts.append(ops.matmul(norm.beta[None], layer.kernel))
         return SourceMemory(
             *self.cross_attention.keys_and_biases(encoded, source_mask),
             split_heads(self.source_norm(encoded), self.num_heads),
-            ops.stack(kernels),
-            ops.stack(shifts),
         )
 
     def empty_cache(self, batch_size, beams):
@@ -164,31 +156,27 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
         weights = self.self_attention.probabilities(
             buffers.scores(queries, keys), buffers.all_slots(biases), visible
         )
-        from_source = self._from_source(x, memory)
+        from_source = self._attend_to_source(x, memory)
         all_values = []
         for depth in range(self.num_depths):
             values = split_heads(self.self_norms[depth](x), self.num_heads)
             values = buffers.append(cache.values[depth], values)
             all_values.append(values)
             attended = merge_heads(buffers.weighted_sum(weights[:, :, depth], values))
-            x = self._add_self(x, depth, attended) + from_source[depth]
+            x = self._add_self(x, depth, attended)
+            x = self._add_cross(x, depth, from_source[depth])
             x = self._transform(x, depth)
         return self.output_norm(x), BlockCache(keys, biases, all_values)
 
-    def _from_source(self, x, memory):
-        """What cross-attention adds at each depth: (depths, batch, beams, width)."""
+    def _attend_to_source(self, x, memory):
+        """What cross-attention gives at each depth: (batch, beams, width) each."""
         queries = self.cross_attention.scaled_queries(x)
         scores = scaled_scores(queries, memory.keys, causal=False)
         weights = self.cross_attention.probabilities(scores, memory.biases)
         batch, heads, depths, beams, source = ops.shape(weights)
         weights = ops.reshape(weights, (batch, heads, depths * beams, source))
-        attended = ops.matmul(weights, memory.values)
-        attended = ops.reshape(attended, (batch, heads, depths, beams, -1))
-        attended = ops.transpose(attended, (2, 0, 3, 1, 4))
-        attended = ops.reshape(attended, (depths, batch * beams, -1))
-        projected = ops.matmul(attended, memory.kernels) + memory.shifts
-        projected = ops.reshape(projected, (depths, batch, beams, -1))
-        return ops.cast(projected, x.dtype)
+        attended = merge_heads(ops.matmul(weights, memory.values))
+        return ops.split(attended, depths, axis=1)
 
 
 @keras.saving.register_keras_serializable("transevolve")
