@@ -64,7 +64,7 @@ def _stream(batcher, num_pairs, shuffle_window):
         ) as bar,
     ):
         while marks:
-            new = np.count_nonzero(next(batches)["inputs"].numpy()[:, 0])
+            new = int(np.count_nonzero(next(batches)["inputs"][:, 0]))
             dealt += new
             bar.update(new)
             if dealt >= marks[0]:

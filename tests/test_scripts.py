@@ -304,6 +304,32 @@ def test_benchmark_memory_prints_a_table():
     assert "| transformer | 8 |" in result.stdout
 
 
+def test_benchmark_decode_prints_rows():
+    result = script(
+        "benchmark.py",
+        "decode",
+        "--models=transevolve-fullff-1",
+        "--size=small",
+        "--lengths=2",
+        "--beam=2",
+        "--batch=2",
+        "--norecompute",
+    )
+    assert result.returncode == 0, result.stderr
+    (row,) = (json.loads(line) for line in result.stdout.splitlines())
+    assert row["length"] == 2 and row["tokens_per_second"] > 0
+
+
+def test_benchmark_stream_prints_rows():
+    result = script("benchmark.py", "stream", "--pairs=20000")
+    assert result.returncode == 0, result.stderr
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(rows) == 11 and rows[-1]["pairs"] == 20_000
+    peaks = [row["peak_memory_mb"] for row in rows]
+    assert peaks == sorted(peaks) and peaks[0] > 0
+    assert all(row["pairs_per_second"] > 0 for row in rows[1:])
+
+
 def test_benchmark_input_takes_the_flags_of_train(cache):
     flags = {**FLAGS, "data.cache_dir": cache}
     result = script(

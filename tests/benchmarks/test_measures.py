@@ -13,7 +13,6 @@ from benchmarks import (
     parameters,
     rows,
     speed,
-    stream,
     timing,
 )
 from configs.common import VARIANTS
@@ -168,14 +167,6 @@ def test_decode_rows(monkeypatch):
     # float32: keys and values of 6 layers; K, b^l and values of one block of depth 6.
     assert rows[0]["cache_bytes_per_token"] == 4 * 12 * 256
     assert rows[1]["cache_bytes_per_token"] == 4 * (2 * 256 + 6 * (8 + 256))
-
-
-def test_stream_rows():
-    found = list(stream.measure(20_000))
-    assert len(found) == 1 + stream.ROWS and found[-1]["pairs"] == 20_000
-    peaks = [row["peak_memory_mb"] for row in found]
-    assert peaks == sorted(peaks) and peaks[0] > 0
-    assert all(row["pairs_per_second"] > 0 for row in found[1:])
 
 
 @pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
