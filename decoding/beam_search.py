@@ -211,10 +211,12 @@ def _advance(search, positions, step, max_lengths, alpha, start, end):
 def _candidates(logits, log_probs, count, forbidden):
     """The best extensions: log-probability, parent beam and token, (batch, count)."""
     logits = ops.cast(logits, "float32")
-    normalizer = ops.logsumexp(logits, axis=-1)
+    best = ops.max(ops.softmax(logits), axis=-1)
     # The best of all are among the best of each beam; some of those are forbidden.
     of_each = min(count + len(forbidden), logits.shape[-1])
     logits, tokens = ops.top_k(logits, of_each)
+    # Their logsumexp, by the operation that takes the least time.
+    normalizer = logits[..., 0] - ops.log(best)
     tokens = ops.cast(tokens, "int32")
     for token in forbidden:
         logits = ops.where(tokens == token, IMPOSSIBLE, logits)
