@@ -215,7 +215,7 @@ def _candidates(logits, log_probs, count, forbidden):
     # The best of all are among the best of each beam; some of those are forbidden.
     of_each = min(count + len(forbidden), logits.shape[-1])
     logits, tokens = ops.top_k(logits, of_each)
-    # Their logsumexp, by the operation that takes the least time.
+    # The logsumexp of all logits: in less time by softmax than by its own operation.
     normalizer = logits[..., 0] - ops.log(best)
     tokens = ops.cast(tokens, "int32")
     for token in forbidden:
