@@ -138,28 +138,34 @@ class TimeEvolvingAttention(keras.layers.Layer):
         Args:
           keys: K, (batch, keys, D).
         """
+        return split_heads(ops.matmul(keys, self.directions()), self.num_heads)
+
+    def directions(self):
+        """What K is multiplied by to give b^l: (D, heads * depths)."""
         directions = ops.einsum(
             "lht,htd->dhl",
             self.time_vectors(),
             self.split_time_kernel(self.query_time_kernel),
         )
-        directions = ops.reshape(directions, (self.projected_dim, -1))
-        return split_heads(ops.matmul(keys, directions), self.num_heads)
+        return ops.reshape(directions, (self.projected_dim, -1))
 
-    def keys_and_biases(self, context, padding_mask=None):
+    def keys_and_biases(self, context, directions, padding_mask=None):
         """What decoding needs of the keys; in either form, without dropout.
 
         Args:
           context: (batch, keys, d).
+          directions: from `directions`, the same for all tokens.
           padding_mask: (batch, keys), true at real tokens; None if all are real.
 
         Returns:
-          K, (batch, heads, keys, D/H), and b^l, (batch, heads, keys, depths).
+          K, (batch, heads, keys, D/H), and b^l, (batch, heads, depths, keys).
         """
         keys = ops.matmul(context, self.key_kernel)
-        biases = self.biases(keys)
+        biases = ops.einsum("bkn->bnk", ops.matmul(keys, directions))
+        batch, length, _ = ops.shape(context)
+        biases = ops.reshape(biases, (batch, self.num_heads, self.num_depths, length))
         if padding_mask is not None:
-            visible = ops.cast(padding_mask, "bool")[:, None, :, None]
+            visible = ops.cast(padding_mask, "bool")[:, None, None, :]
             biases = ops.where(visible, biases, MASKED)
         return split_heads(keys, self.num_heads), biases
 
@@ -173,7 +179,7 @@ class TimeEvolvingAttention(keras.layers.Layer):
 
         Args:
           scores: A0, (batch, heads, queries, keys).
-          biases: b^l, (batch, heads, keys, depths).
+          biases: b^l, (batch, heads, depths, keys).
           visible: (batch, queries, keys), which keys a query sees; None for all.
 
         Returns:
@@ -181,8 +187,8 @@ class TimeEvolvingAttention(keras.layers.Layer):
         """
         if visible is not None:
             scores = ops.where(visible[:, None], scores, MASKED)
-        biases = ops.swapaxes(biases, 2, 3)[:, :, :, None]
-        scores = ops.add(scores[:, :, None], biases)  # may differ in dtype
+        # add, not +: they may differ in dtype
+        scores = ops.add(scores[:, :, None], biases[:, :, :, None])
         return ops.softmax(scores, axis=-1)
 
     def get_config(self):

@@ -12,15 +12,17 @@ from models.time_evolving_attention import merge_heads, scaled_scores, split_hea
 from models.transevolve_block import TransEvolveBlock, TransEvolveStack
 
 
-class SourceMemory(NamedTuple):
-    """What a decoder block's cross-attention keeps of the encoder's output.
+class BlockMemory(NamedTuple):
+    """What a decoder block's step needs, and no target token changes.
 
     Attributes:
-      keys: K, (batch, heads, source, D/H).
-      biases: b^l, (batch, heads, source, depths), masked at padding.
+      directions: of self-attention's b^l, (D, heads * depths).
+      keys: K of the source, (batch, heads, source, D/H).
+      biases: b^l of the source, (batch, heads, depths, source), masked at padding.
       values: the normalised encoder output, (batch, heads, source, d/H); all depths'.
     """
 
+    directions: Any
     keys: Any
     biases: Any
     values: Any
@@ -29,12 +31,12 @@ class SourceMemory(NamedTuple):
 class BlockCache(NamedTuple):
     """What a decoder block's self-attention keeps of earlier tokens.
 
-    2 d + L (d + H) numbers a token, in `models.decoding_cache.Buffer`s of these sizes.
+    2 d + L (d + H) numbers a token, in `models.decoding_cache.Buffer`s.
 
     Attributes:
-      keys: K, D/H.
-      biases: b^l, L.
-      values: list, one per depth: normalised X^l, d/H.
+      keys: K, heads of size D/H.
+      biases: b^l, a head each of size 1 for each head and depth.
+      values: list, one per depth: normalised X^l, heads of size d/H.
     """
 
     keys: Any
@@ -116,25 +118,25 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
         return x + self.cross_dropouts[depth](projected, training=training)
 
     def memory(self, encoded, source_mask):
-        """`SourceMemory` of an encoder output, for `step`."""
-        return SourceMemory(
-            *self.cross_attention.keys_and_biases(encoded, source_mask),
-            split_heads(self.source_norm(encoded), self.num_heads),
+        """`BlockMemory` of an encoder output, for `step`."""
+        keys, biases = self.cross_attention.keys_and_biases(
+            encoded, self.cross_attention.directions(), source_mask
         )
+        values = split_heads(self.source_norm(encoded), self.num_heads)
+        return BlockMemory(self.self_attention.directions(), keys, biases, values)
 
     def empty_cache(self, batch_size, beams):
         """`BlockCache` without settled slots."""
-        size = self.self_attention.hidden_dim // self.num_heads
+        heads, depths = self.num_heads, self.num_depths
+        size = self.self_attention.hidden_dim // heads
 
-        def buffer(size):
-            return buffers.empty(
-                batch_size, beams, self.num_heads, size, self.compute_dtype
-            )
+        def buffer(heads, size):
+            return buffers.empty(batch_size, beams, heads, size, self.compute_dtype)
 
         return BlockCache(
-            buffer(2 * size),
-            buffer(self.num_depths),
-            [buffer(size) for _ in range(self.num_depths)],
+            buffer(heads, 2 * size),
+            buffer(heads * depths, 1),
+            [buffer(heads, size) for _ in range(depths)],
         )
 
     def step(self, x, memory, cache, visible):
@@ -142,19 +144,23 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
 
         Args:
           x: (batch, beams, width).
-          memory: `SourceMemory`.
+          memory: `BlockMemory`.
           cache: `BlockCache` of earlier positions.
           visible: from `models.decoding_cache.visible_slots`.
 
         Returns:
           (batch, beams, width), and the cache with this position.
         """
-        keys, biases = self.self_attention.keys_and_biases(x)
+        attention = self.self_attention
+        keys, biases = attention.keys_and_biases(x, memory.directions)
         keys = buffers.append(cache.keys, keys)
+        batch, heads, depths, beams = ops.shape(biases)
+        biases = ops.reshape(biases, (batch, heads * depths, beams, 1))
         biases = buffers.append(cache.biases, biases)
-        queries = self.self_attention.scaled_queries(x)
-        weights = self.self_attention.probabilities(
-            buffers.scores(queries, keys), buffers.all_slots(biases), visible
+        weights = attention.probabilities(
+            buffers.scores(attention.scaled_queries(x), keys),
+            ops.reshape(buffers.all_slots(biases), (batch, heads, depths, -1)),
+            visible,
         )
         from_source = self._attend_to_source(x, memory)
         all_values = []
