@@ -1,5 +1,6 @@
 """Seconds of a beam search, models side by side, with a cache and without."""
 
+import itertools
 import statistics
 from collections.abc import Callable, Iterator
 
@@ -14,6 +15,7 @@ from decoding.beam_search import beam_search
 from models import build_encoder_decoder
 from models import decoding_cache as buffers
 from models.convert import fold_rotations
+from training.errors import UserError
 
 VOCABULARY_SIZE = 32_000
 START = 2
@@ -31,17 +33,19 @@ def measure(
     rounds: int = 5,
     jit_compile: bool = False,
 ) -> Iterator[dict]:
-    """Times searches by turns; yields a row for each model and length.
+    """Times searches of all models and lengths by turns; yields a row for each.
 
     Each search translates `batch_size` random sentences to exactly `length` tokens,
     the encoder included. A row has the median of the rounds, their spread, tokens and
-    sentences a second, the ratio of speeds in the same round to the Transformer, to
-    the same model without a cache, which runs the decoder over each hypothesis at
-    every step, and the bytes that the cache holds for each token of a hypothesis.
+    sentences a second; the milliseconds of a step, the encoder not counted, among the
+    steps that the length before did not have, and how many times that is what it is
+    at the first length; the ratio of speeds in the same round to the Transformer, and
+    to the same model without a cache, which runs the decoder over each hypothesis at
+    every step; and the bytes that the cache holds for each token of a hypothesis.
 
     Args:
       names: of `models.names`.
-      lengths: tokens of an output.
+      lengths: tokens of an output, rising.
       size: a key of `configs.common.SIZES`.
       beam_size: hypotheses alive at a time.
       batch_size: sentences.
@@ -51,33 +55,42 @@ def measure(
       jit_compile: by XLA.
 
     Raises:
-      UserError: if a model is unknown or has no decoder.
+      UserError: if a model is unknown or has no decoder, or lengths do not rise.
     """
     models.check(names, models.names())
+    if any(long <= short for short, long in itertools.pairwise(lengths)):
+        raise UserError(f"--lengths: expected rising numbers, found {lengths}")
     sources = np.random.default_rng(0).integers(
         START + 1, VOCABULARY_SIZE, (batch_size, source_length)
     )
-    for length in lengths:
-        calls, cache_bytes = {}, {}
-        for name in names:
-            keras.utils.set_random_seed(0)
-            model = build_encoder_decoder(
-                models.model_config(name, size), VOCABULARY_SIZE
-            )
-            model = fold_rotations(model)
-            sentences = tf.constant(sources, tf.int32)
-            arguments = (sentences, beam_size, length, jit_compile)
-            calls[name] = _search(model, cached_step, model.empty_cache, *arguments)
-            if recompute:
-                calls[name + RECOMPUTED] = _search(
-                    model, recomputing_step, token_cache, *arguments
+    sentences = tf.constant(sources, tf.int32)
+    calls, cache_bytes = {}, {}
+    for name in names:
+        keras.utils.set_random_seed(0)
+        model = build_encoder_decoder(models.model_config(name, size), VOCABULARY_SIZE)
+        model = fold_rotations(model)
+        kinds = {name: (cached_step, model.empty_cache)}
+        if recompute:
+            kinds[name + RECOMPUTED] = (recomputing_step, token_cache)
+        calls[name, 0] = _encoding(model, sentences, jit_compile)
+        for length in lengths:
+            for kind, (step, empty_cache) in kinds.items():
+                calls[kind, length] = _search(
+                    model, step, empty_cache, sentences, beam_size, length, jit_compile
                 )
-            kept = tf.nest.flatten(model.empty_cache(1, 1))
-            numbers = sum(array.shape.num_elements() for array in kept)
-            cache_bytes[name] = 4 * numbers // buffers.RECENT
-        seconds = interleave(calls, rounds, f"decoding {length} tokens")
-        for name in names:
-            median = statistics.median(seconds[name])
+        kept = tf.nest.flatten(model.empty_cache(1, 1))
+        numbers = sum(array.shape.num_elements() for array in kept)
+        cache_bytes[name] = 4 * numbers // buffers.RECENT
+    seconds = interleave(calls, rounds, "decoding")
+    for name in names:
+        steps = _milliseconds_per_step(seconds, name, lengths)
+        for length in lengths:
+            times = seconds[name, length]
+            median = statistics.median(times)
+            growth = statistics.median(
+                long / short
+                for short, long in zip(steps[lengths[0]], steps[length], strict=True)
+            )
             row = {
                 "benchmark": "decode",
                 "model": name,
@@ -87,19 +100,41 @@ def measure(
                 "batch": batch_size,
                 "length": length,
                 "seconds": round(median, 4),
-                "spread": round(max(seconds[name]) - min(seconds[name]), 4),
+                "spread": round(max(times) - min(times), 4),
                 "sentences_per_second": round(batch_size / median, 2),
                 "tokens_per_second": round(batch_size * length / median, 1),
-                "milliseconds_per_step": round(1000 * median / length, 2),
+                "milliseconds_per_step": round(statistics.median(steps[length]), 2),
+                "growth_of_step": round(growth, 3),
                 "cache_bytes_per_token": cache_bytes[name],
             }
             if models.BASELINE in names:
-                ratio = speedup(seconds, name, models.BASELINE)
+                ratio = speedup(seconds, (name, length), (models.BASELINE, length))
                 row["ratio_to_transformer"] = round(ratio, 3)
             if recompute:
-                ratio = speedup(seconds, name, name + RECOMPUTED)
+                ratio = speedup(seconds, (name, length), (name + RECOMPUTED, length))
                 row["ratio_to_recomputing"] = round(ratio, 2)
             yield row
+
+
+def _milliseconds_per_step(seconds, name, lengths):
+    """{length: a number a round}, of the steps since the length before."""
+    return {
+        long: [
+            1000 * (more - less) / (long - short)
+            for less, more in zip(
+                seconds[name, short], seconds[name, long], strict=True
+            )
+        ]
+        for short, long in itertools.pairwise([0, *lengths])
+    }
+
+
+def _encoding(model, sources, jit_compile) -> Callable:
+    @tf.function(jit_compile=jit_compile)
+    def encode(sources):
+        return tf.nest.flatten(model.memory(sources))
+
+    return lambda: [array.numpy() for array in encode(sources)]
 
 
 def _search(

@@ -39,7 +39,7 @@ def interleave(
     return seconds
 
 
-def speedup(seconds: dict, name: str, baseline: str) -> float:
+def speedup(seconds: dict, name: Hashable, baseline: Hashable) -> float:
     """How many times as fast as the baseline: the median of the rounds' ratios."""
     pairs = zip(seconds[baseline], seconds[name], strict=True)
     return statistics.median(slow / fast for slow, fast in pairs)

@@ -159,14 +159,28 @@ def test_markdown_says_once_what_all_rows_share():
 def test_decode_rows(monkeypatch):
     monkeypatch.setattr(decoding, "VOCABULARY_SIZE", 50)
     names = ["transformer", "transevolve-randomff-1"]
-    rows = list(decoding.measure(names, [3], "small", 2, 2, 5))
-    assert [row["model"] for row in rows] == names
+    rows = list(decoding.measure(names, [3, 20], "small", 2, 2, 5))
+    expected = [(name, length) for name in names for length in (3, 20)]
+    assert [(row["model"], row["length"]) for row in rows] == expected
     for row in rows:
         assert row["ratio_to_recomputing"] > 0 and row["ratio_to_transformer"] > 0
-        assert row["tokens_per_second"] == pytest.approx(6 / row["seconds"], rel=0.1)
+        speed = 2 * row["length"] / row["seconds"]
+        assert row["tokens_per_second"] == pytest.approx(speed, rel=0.1)
+    assert [row["growth_of_step"] for row in rows if row["length"] == 3] == [1, 1]
     # float32: keys and values of 6 layers; K, b^l and values of one block of depth 6.
     assert rows[0]["cache_bytes_per_token"] == 4 * 12 * 256
-    assert rows[1]["cache_bytes_per_token"] == 4 * (2 * 256 + 6 * (8 + 256))
+    assert rows[2]["cache_bytes_per_token"] == 4 * (2 * 256 + 6 * (8 + 256))
+
+
+def test_steps_are_those_since_the_length_before():
+    seconds = {("m", 0): [1.0, 2.0], ("m", 10): [2.0, 4.0], ("m", 30): [8.0, 8.0]}
+    steps = decoding._milliseconds_per_step(seconds, "m", [10, 30])
+    assert steps == {10: [100.0, 200.0], 30: [300.0, 200.0]}
+
+
+def test_decode_wants_rising_lengths():
+    with pytest.raises(UserError, match="--lengths.*rising.*64, 16"):
+        list(decoding.measure(["transformer"], [64, 16]))
 
 
 @pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
