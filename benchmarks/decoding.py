@@ -36,12 +36,13 @@ def measure(
     """Times searches of all models and lengths by turns; yields a row for each.
 
     Each search translates `batch_size` random sentences to exactly `length` tokens,
-    the encoder included. A row has the median of the rounds, their spread, tokens and
-    sentences a second; the milliseconds of a step, the encoder not counted, among the
-    steps that the length before did not have, and how many times that is what it is
-    at the first length; the ratio of speeds in the same round to the Transformer, and
-    to the same model without a cache, which runs the decoder over each hypothesis at
-    every step; and the bytes that the cache holds for each token of a hypothesis.
+    the encoder included; its shapes allow for the longest of the lengths. A row has
+    the median of the rounds, their spread, tokens and sentences a second; the ratio of
+    speeds in the same round to the Transformer, and to the same model without a cache,
+    which runs the decoder over each hypothesis at every step; the milliseconds of a
+    step, the encoder not counted, of the steps that the length before did not have,
+    and how many times those of the first length they are; and the bytes that the cache
+    holds for each token of a hypothesis.
 
     Args:
       names: of `models.names`.
@@ -63,61 +64,54 @@ def measure(
     sources = np.random.default_rng(0).integers(
         START + 1, VOCABULARY_SIZE, (batch_size, source_length)
     )
-    sentences = tf.constant(sources, tf.int32)
+    sources = tf.constant(sources, tf.int32)
     calls, cache_bytes = {}, {}
     for name in names:
         keras.utils.set_random_seed(0)
         model = build_encoder_decoder(models.model_config(name, size), VOCABULARY_SIZE)
         model = fold_rotations(model)
-        kinds = {name: (cached_step, model.empty_cache)}
+        cache_bytes[name] = _cache_bytes_per_token(model)
+        calls[name, 0] = _encoding(model, sources, jit_compile)
+        steps = {name: (cached_step, model.empty_cache)}
         if recompute:
-            kinds[name + RECOMPUTED] = (recomputing_step, token_cache)
-        calls[name, 0] = _encoding(model, sentences, jit_compile)
-        for length in lengths:
-            for kind, (step, empty_cache) in kinds.items():
-                calls[kind, length] = _search(
-                    model, step, empty_cache, sentences, beam_size, length, jit_compile
-                )
-        kept = tf.nest.flatten(model.empty_cache(1, 1))
-        numbers = sum(array.shape.num_elements() for array in kept)
-        cache_bytes[name] = 4 * numbers // buffers.RECENT
+            steps[name + RECOMPUTED] = (recomputing_step, token_cache)
+        for kind, step in steps.items():
+            search = _search(model, *step, beam_size, lengths[-1], jit_compile)
+            for length in lengths:
+                calls[kind, length] = _searching(search, sources, length)
+
     seconds = interleave(calls, rounds, "decoding")
-    for name in names:
+    for name, length in itertools.product(names, lengths):
+        times = seconds[name, length]
+        median = statistics.median(times)
         steps = _milliseconds_per_step(seconds, name, lengths)
-        for length in lengths:
-            times = seconds[name, length]
-            median = statistics.median(times)
-            growth = statistics.median(
-                long / short
-                for short, long in zip(steps[lengths[0]], steps[length], strict=True)
-            )
-            row = {
-                "benchmark": "decode",
-                "model": name,
-                "size": size,
-                "xla": jit_compile,
-                "beam": beam_size,
-                "batch": batch_size,
-                "length": length,
-                "seconds": round(median, 4),
-                "spread": round(max(times) - min(times), 4),
-                "sentences_per_second": round(batch_size / median, 2),
-                "tokens_per_second": round(batch_size * length / median, 1),
-                "milliseconds_per_step": round(statistics.median(steps[length]), 2),
-                "growth_of_step": round(growth, 3),
-                "cache_bytes_per_token": cache_bytes[name],
-            }
-            if models.BASELINE in names:
-                ratio = speedup(seconds, (name, length), (models.BASELINE, length))
-                row["ratio_to_transformer"] = round(ratio, 3)
-            if recompute:
-                ratio = speedup(seconds, (name, length), (name + RECOMPUTED, length))
-                row["ratio_to_recomputing"] = round(ratio, 2)
-            yield row
+        row = {
+            "benchmark": "decode",
+            "model": name,
+            "size": size,
+            "xla": jit_compile,
+            "beam": beam_size,
+            "batch": batch_size,
+            "length": length,
+            "seconds": round(median, 4),
+            "spread": round(max(times) - min(times), 4),
+            "sentences_per_second": round(batch_size / median, 2),
+            "tokens_per_second": round(batch_size * length / median, 1),
+            "milliseconds_per_step": round(statistics.median(steps[length]), 2),
+            "growth_of_step": round(speedup(steps, lengths[0], length), 3),
+            "cache_bytes_per_token": cache_bytes[name],
+        }
+        if models.BASELINE in names:
+            ratio = speedup(seconds, (name, length), (models.BASELINE, length))
+            row["ratio_to_transformer"] = round(ratio, 3)
+        if recompute:
+            ratio = speedup(seconds, (name, length), (name + RECOMPUTED, length))
+            row["ratio_to_recomputing"] = round(ratio, 2)
+        yield row
 
 
 def _milliseconds_per_step(seconds, name, lengths):
-    """{length: a number a round}, of the steps since the length before."""
+    """{length: one number a round}, of the steps since the length before."""
     return {
         long: [
             1000 * (more - less) / (long - short)
@@ -129,6 +123,11 @@ def _milliseconds_per_step(seconds, name, lengths):
     }
 
 
+def _cache_bytes_per_token(model):
+    kept = tf.nest.flatten(model.empty_cache(batch_size=1, beams=1))
+    return sum(array.numpy().nbytes for array in kept) // buffers.RECENT
+
+
 def _encoding(model, sources, jit_compile) -> Callable:
     @tf.function(jit_compile=jit_compile)
     def encode(sources):
@@ -137,26 +136,26 @@ def _encoding(model, sources, jit_compile) -> Callable:
     return lambda: [array.numpy() for array in encode(sources)]
 
 
-def _search(
-    model, make_step, empty_cache, sources, beam_size, length, jit_compile
-) -> Callable:
-    batch_size = sources.shape[0]
-    lengths = tf.fill([batch_size], length)
-
+def _search(model, make_step, empty_cache, beam_size, max_length, jit_compile):
     @tf.function(jit_compile=jit_compile)
-    def search(sources):
+    def search(sources, lengths):
         return beam_search(
             make_step(model, sources),
-            empty_cache(batch_size, beam_size),
+            empty_cache(sources.shape[0], beam_size),
             lengths,
-            length,
+            max_length,
             beam_size,
             start=START,
             # Outside the vocabulary: no hypothesis ends, every search takes all steps.
             end=VOCABULARY_SIZE,
         ).scores
 
-    return lambda: search(sources).numpy()
+    return search
+
+
+def _searching(search, sources, length) -> Callable:
+    lengths = tf.fill([sources.shape[0]], length)
+    return lambda: search(sources, lengths).numpy()
 
 
 def cached_step(model, sources):
