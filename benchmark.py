@@ -52,7 +52,9 @@ SIZE = flags.DEFINE_enum(
     "size", "small", ["small", "base"], "Width 256 or 512. decode: base by default."
 )
 LENGTHS = flags.DEFINE_list(
-    "lengths", ["1000", "2000", "3000", "4000"], "Tokens in a sequence."
+    "lengths",
+    ["1000", "2000", "3000", "4000"],
+    "Tokens in a sequence. decode: of an output, rising, 16,64,128 by default.",
 )
 TOKENS = flags.DEFINE_integer(
     "tokens_per_batch", 4000, "As many sequences as fit, at least one.", lower_bound=1

@@ -70,6 +70,7 @@ class StreamingBatcher:
         self.num_batches = None
         self.num_examples = None
         self.counts = None
+        self._so_far = {"read": 0, "too_long": 0, "skipped": 0}
         self._make_stream = make_stream
         self._failure = None
 
@@ -95,13 +96,18 @@ class StreamingBatcher:
 
     @contextmanager
     def own_errors(self):
-        """Raises the `DataError` that ended a dataset instead of TensorFlow's error."""
+        """Raises the `DataError` that ended a dataset instead of TensorFlow's error.
+
+        At the end, logs what has been read and left out, if no epoch has ended.
+        """
         try:
             yield
         except tf.errors.OpError:
             if self._failure is None:
                 raise
             raise self._failure from None
+        if self.counts is None:
+            logger.info("%s: so far %s", self.name, self._summary())
 
     def _batches(self, seed, first_batch):
         epoch, skip = 0, first_batch
@@ -152,16 +158,26 @@ class StreamingBatcher:
                 if not fits.all():
                     chunk = chunk.take(np.flatnonzero(fits))
                 sizes += self.buckets.count(chunk.longer_sides)
+                self._count(num_read, sizes, stream.skipped)
                 yield chunk
-            self._end_epoch(num_read, sizes, stream.skipped)
+            self._count(num_read, sizes, stream.skipped)
+            self._end_epoch(sizes)
             yield None
 
-    def _end_epoch(self, num_read, sizes, skipped):
-        num_examples, num_batches = int(sizes.sum()), self.buckets.num_batches(sizes)
-        summary = (
-            f"{num_read:,} pairs, {num_read - num_examples:,} left out as longer than "
-            f"{self.buckets.lengths[-1] - 1} subwords, {skipped:,} bad rows skipped"
+    def _count(self, num_read, sizes, skipped):
+        too_long = num_read - int(sizes.sum())
+        self._so_far = {"read": num_read, "too_long": too_long, "skipped": skipped}
+
+    def _summary(self):
+        return (
+            f"{self._so_far['read']:,} pairs, {self._so_far['too_long']:,} left out as "
+            f"longer than {self.buckets.lengths[-1] - 1} subwords, "
+            f"{self._so_far['skipped']:,} bad rows skipped"
         )
+
+    def _end_epoch(self, sizes):
+        num_examples, num_batches = int(sizes.sum()), self.buckets.num_batches(sizes)
+        summary = self._summary()
         if not num_examples:
             raise DataError(f"{self.name}: expected pairs to train on, found {summary}")
         if self.num_batches not in (None, num_batches):
@@ -172,8 +188,7 @@ class StreamingBatcher:
         if self.counts is None:
             logger.info("%s: %s", self.name, summary)
         self.num_batches, self.num_examples = num_batches, num_examples
-        too_long = num_read - num_examples
-        self.counts = {"read": num_read, "too_long": too_long, "skipped": skipped}
+        self.counts = self._so_far
 
 
 class _Window:

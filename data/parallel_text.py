@@ -10,6 +10,10 @@ from data.errors import DataError, bad_row
 
 SPLITS = ("train", "validation", "test")
 SOURCES = ("tfds", "files")
+# What TFDS's splits of a dataset are.
+TFDS_TEST_SETS = {
+    "wmt14_translate": {"validation": "newstest2013", "test": "newstest2014"}
+}
 
 
 class Pair(NamedTuple):
@@ -45,6 +49,22 @@ def count(config, split: str) -> int | None:
     if config.source == "tfds":
         return tfds_source.count(_tfds_name(config), split, config.dir)
     return None
+
+
+def test_set(config, split: str) -> str:
+    """What "validation" or "test" is called: as its files, or in TFDS."""
+    if config.source == "files":
+        return config[f"{split}_name"]
+    dataset = config.tfds_name.split("/")[0]
+    known = TFDS_TEST_SETS.get(dataset, {})
+    return known.get(split, f"{config.tfds_name} {split}")
+
+
+def require_files(config, *splits: str) -> None:
+    """Raises `DataError` if a file of a split is missing; TFDS says so by itself."""
+    if config.source == "files":
+        for split in splits:
+            _paths(config, split)
 
 
 def _paths(config, split) -> list[Path]:

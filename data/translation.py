@@ -23,6 +23,8 @@ def make_tokenizer(config) -> SubwordTokenizer:
     Raises:
       DataError: if its vocabulary, or the text to learn one from, cannot be had.
     """
+    # Before a whole corpus is read for its vocabulary.
+    parallel_text.require_files(config, "train", "validation")
     if config.vocab_file:
         return SubwordTokenizer(subword_vocabulary.given(config))
     return SubwordTokenizer(subword_vocabulary.trained(config))

@@ -51,18 +51,15 @@ class Translator:
         A translation is one line: line breaks in it become spaces.
 
         Args:
-          texts: an empty one is translated, too: to whatever the model says.
+          texts: a blank one has one translation, an empty text of score 0.
           on_progress: called with a number of texts just done.
 
         Raises:
           UserError: if the weights are not finite.
         """
-        if not texts:
-            return []
-        ids = self.tokenizer(tf.constant(texts))
-        sources = [np.append(row, END).astype("int32") for row in ids.to_list()]
-        results = [None] * len(texts)
-        for indices, rows in self._batches(sources):
+        results = [None if text.strip() else [Translation("", 0.0)] for text in texts]
+        on_progress(len(texts) - results.count(None))
+        for indices, rows in self._batches(self._sources(texts)):
             tokens, scores = (x.numpy() for x in self._search(tf.constant(rows)))
             if not (scores[: len(indices), 0] > IMPOSSIBLE).all():
                 raise UserError("expected a trained model, found weights not finite")
@@ -76,15 +73,24 @@ class Translator:
             on_progress(len(indices))
         return results
 
-    def _batches(self, sources) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _sources(self, texts) -> dict[int, np.ndarray]:
+        """{index: token ids} of the texts that are not blank."""
+        indices = [index for index, text in enumerate(texts) if text.strip()]
+        if not indices:
+            return {}
+        ids = self.tokenizer(tf.constant([texts[index] for index in indices]))
+        rows = [np.append(row, END).astype("int32") for row in ids.to_list()]
+        return dict(zip(indices, rows, strict=True))
+
+    def _batches(self, sources) -> Iterator[tuple[list[int], np.ndarray]]:
         """Indices of similar lengths, and their rows, filled up to one static shape.
 
         Rows longer than the last bucket are fewer, so that they take no more memory.
         """
-        lengths = np.array([self._bucket(len(source)) for source in sources])
+        lengths = {index: self._bucket(len(row)) for index, row in sources.items()}
         longest = self.bucket_lengths[-1]
-        for length in np.unique(lengths)[::-1]:
-            members = np.flatnonzero(lengths == length)
+        for length in sorted(set(lengths.values()), reverse=True):
+            members = [index for index in lengths if lengths[index] == length]
             batch_size = self.settings.batch_size
             if length > longest:
                 batch_size = max(1, batch_size * longest**2 // length**2)

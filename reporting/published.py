@@ -79,15 +79,14 @@ BLEU = {
 }
 
 
-def published_bleu(data, split: str, variant: str) -> float | None:
-    """The paper's BLEU of a variant on the test set that a config names, if any.
+def published_bleu(
+    languages: tuple[str, str], test_set: str, variant: str
+) -> float | None:
+    """The paper's BLEU of a variant on a test set, if any.
 
     Args:
-      data: the `data` part of a translation config.
-      split: "validation" or "test".
+      languages: of the source and the target, e.g. ("en", "de").
+      test_set: its name, e.g. "newstest2014".
       variant: a key of `configs.common.VARIANTS`.
     """
-    if data.source == "tfds" and not data.tfds_name.startswith("wmt14_translate/"):
-        return None
-    test_sets = BLEU.get((data.source_language, data.target_language), {})
-    return test_sets.get(data[f"{split}_name"], {}).get(variant)
+    return BLEU.get(languages, {}).get(test_set, {}).get(variant)

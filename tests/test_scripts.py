@@ -356,6 +356,8 @@ def test_benchmark_input_takes_the_flags_of_train(cache):
         (["speed", "--models="], "error: --models: expected different ones"),
         (["speed", "--plot=x.pdf"], "error: --plot: expected a name in .png"),
         (["params", "--plot=x.png"], "error: --plot: params does not take it"),
+        (["decode", "--lengths=64,16"], "error: --lengths: expected rising numbers"),
+        (["decode", "--models=keras-hub"], "error: --models: expected some of"),
         (["floor", "--mode=inference"], "error: --mode: floor does not take it"),
         (["input"], "error: --config: expected a task and variant"),
     ],

@@ -159,9 +159,13 @@ def test_the_search_can_be_set(run):
     decode = json.loads((run / "results" / name).read_text())["decode"]
     assert (decode["beam_size"], decode["length_penalty"]) == (1, 1.0)
     assert decode["extra_length"] == FLAGS["decode.extra_length"]
-    result = script("evaluate.py", f"--workdir={run}", "--beam_size=0")
-    assert result.returncode == 1 and "--beam_size=0" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+    for flag, found in (
+        ("--beam_size=0", "--beam_size=0"),
+        ("--length_penalty=nan", "length_penalty: expected a finite number, found nan"),
+    ):
+        result = script("evaluate.py", f"--workdir={run}", flag)
+        assert result.returncode == 1 and found in result.stderr
+        assert len(result.stderr.splitlines()) == 1
 
 
 def test_lines_that_are_not_text_are_translated_too(run):
@@ -173,6 +177,34 @@ def test_lines_that_are_not_text_are_translated_too(run):
     )
     assert process.returncode == 0, process.stderr
     assert process.stdout.decode().splitlines()[1] == "eins"
+
+
+def test_the_published_figure_stands_beside_the_authors_bleu(run, tmp_path, data):
+    shutil.copytree(run, tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    config["data"]["test_name"] = "newstest2014"
+    config["data"]["dir"] = str(tmp_path)
+    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    for language in ("en", "de"):
+        shutil.copy(
+            data / f"test_2016_flickr.{language}.gz",
+            tmp_path / f"newstest2014.{language}.gz",
+        )
+    result = script("evaluate.py", f"--workdir={tmp_path / 'run'}")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["published"] == 25.8
+    (row,) = (line for line in result.stderr.splitlines() if "25.8" in line)
+    assert row.startswith("| bleu_authors |") and row.endswith("| 25.8 |")
+
+
+def test_a_missing_validation_file_is_named_first(tmp_path, data):
+    for language in ("en", "de"):
+        shutil.copy(data / f"train.{language}.gz", tmp_path)
+    result = train(tmp_path / "run", tmp_path)
+    assert result.returncode == 1
+    assert result.stderr == (
+        f"error: {tmp_path}: expected the file val.en or val.en.gz, found neither\n"
+    )
 
 
 def test_an_empty_test_set_is_named(run, tmp_path):

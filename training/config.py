@@ -1,6 +1,7 @@
 """Checking, keeping and reading back the configuration of a run."""
 
 import json
+import math
 from pathlib import Path
 
 from ml_collections import ConfigDict
@@ -98,6 +99,8 @@ def _data_choices(config):
 def _check_number(name, value):
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
+    if not math.isfinite(value):
+        _fail(name, "a finite number", value)
     part, field = name.rsplit(".", 1) if "." in name else ("", name)
     if field in ("dropout", "adam_beta_1", "adam_beta_2", "label_smoothing"):
         if not 0 <= value < 1:

@@ -97,6 +97,7 @@ def restore(workdir, decode: Mapping | None = None):
                 f"{config.task}"
             )
         config.decode.update(decode)
+        configuration.check(config)
     task = make_task(config, tokenizers.load(workdir / "tokenizer"))
     strategy = make_strategy("one_device")
     with strategy.scope():

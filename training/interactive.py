@@ -54,7 +54,5 @@ def translate_lines(
     chunk_size = 1 if typed else LINES_AT_A_TIME
     with progress_bar(desc="translating", unit=" sentences", disable=typed) as bar:
         while chunk := list(islice(lines, chunk_size)):
-            texts = [line for line in chunk if line.strip()]
-            found = iter(translator.translate(texts, bar.update))
-            for line in chunk:
-                print(next(found)[0].text if line.strip() else "", flush=True)
+            for best, *_ in translator.translate(chunk, bar.update):
+                print(best.text, flush=True)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from data import parallel_text
 from data.progress import progress_bar
 from decoding.bleu import AS_PUBLISHED, METRICS, score
 from decoding.translator import Translator
@@ -44,10 +45,11 @@ def evaluate_translation(
     path.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
     scores, signatures = score(hypotheses, references)
     logger.info("%s", scores)
-    data = config.data
+    languages = (config.data.source_language, config.data.target_language)
+    test_set = parallel_text.test_set(config.data, split)
     result = {
-        "languages": f"{data.source_language}-{data.target_language}",
-        "test_set": data[f"{split}_name"],
+        "languages": "-".join(languages),
+        "test_set": test_set,
         "examples": len(sources),
         **scores,
         "signatures": signatures,
@@ -69,7 +71,7 @@ def evaluate_translation(
         columns[f"mean of {len(singles)} checkpoints"] = mean
         result["mean_of_checkpoints"] = mean
     result["sentences_per_second"] = round(len(sources) / seconds, 2)
-    published = published_bleu(data, split, config.variant)
+    published = published_bleu(languages, test_set, config.variant)
     if published is not None:
         result["published"] = published
         columns["published"] = {AS_PUBLISHED: published}

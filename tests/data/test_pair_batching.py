@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import re
 
 import numpy as np
 import pytest
@@ -206,6 +207,20 @@ def test_evaluation_is_every_pair_once():
     assert len(found) == batches.num_batches
     assert batches.num_examples == 37
     assert pairs_in(found) == expected_pairs(lengths)
+
+
+def test_counts_of_less_than_an_epoch_are_logged(caplog):
+    batches = batcher([(1, 2), (30, 12)] * 100, window=16, chunk_size=4)
+    with caplog.at_level(logging.INFO, "transevolve"), batches.own_errors():
+        take(batches.train(0), 2)
+    (message,) = caplog.messages
+    found = re.fullmatch(
+        r"en-de train: so far (\d+) pairs, (\d+) left out as longer than 11 subwords, "
+        "2 bad rows skipped",
+        message,
+    )
+    read, left_out = map(int, found.groups())
+    assert 16 <= read < 200 and left_out == read // 2
 
 
 def test_counts_are_logged_once(caplog):

@@ -8,7 +8,7 @@ import sentencepiece
 from ml_collections import ConfigDict
 
 from data.subwords import SubwordTokenizer
-from decoding.translator import Translator
+from decoding.translator import Translation, Translator
 from models import build_encoder_decoder
 from tests.models.builders import SMALL, randomize
 from training.errors import UserError
@@ -53,7 +53,8 @@ def translated(translator):
 def test_every_text_has_its_best_translations(translated):
     results, done = translated
     assert len(results) == len(TEXTS) and sum(done) == len(TEXTS)
-    for best in results:
+    assert results[1] == [Translation("", 0.0)]
+    for best in results[:1] + results[2:]:
         assert len(best) == SETTINGS.beam_size
         assert all(np.isfinite(translation.score) for translation in best)
         assert all(isinstance(translation.text, str) for translation in best)
@@ -80,8 +81,9 @@ def test_refreshed_it_has_the_models_new_weights(translator, translated):
     assert again == translated[0][0]
 
 
-def test_no_texts(translator):
-    assert translator.translate([]) == []
+@pytest.mark.parametrize("texts", [[], [""], [" ", "\t"]])
+def test_nothing_to_translate(translator, texts):
+    assert translator.translate(texts) == [[Translation("", 0.0)] for _ in texts]
 
 
 def test_weights_that_are_not_finite(tokenizer):
