@@ -35,7 +35,7 @@ FLAGS = {
     "model.dropout": 0.1,
     "train.batch_size": 32,
     "train.steps": 300,
-    "train.learning_rate_max": 1.0,
+    "train.learning_rate_max": 0.5,
     "train.warmup_steps": 100,
     "train.checkpoint_every": 100,
     "train.keep_checkpoints": 2,
