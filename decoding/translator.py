@@ -57,9 +57,10 @@ class Translator:
         Raises:
           UserError: if the weights are not finite.
         """
-        results = [None if text.strip() else [Translation("", 0.0)] for text in texts]
-        on_progress(len(texts) - results.count(None))
-        for indices, rows in self._batches(self._sources(texts)):
+        sources = self._sources(texts)
+        results = [[Translation("", 0.0)] for _ in texts]
+        on_progress(len(texts) - len(sources))
+        for indices, rows in self._batches(sources):
             tokens, scores = (x.numpy() for x in self._search(tf.constant(rows)))
             if not (scores[: len(indices), 0] > IMPOSSIBLE).all():
                 raise UserError("expected a trained model, found weights not finite")
