@@ -7,6 +7,7 @@ To add an encoder or a decoder, write its layer and name it in `ENCODERS` or
 
 from models.classifier import SequenceClassifier
 from models.encoder_decoder import EncoderDecoder
+from models.seeds import derive_seed
 from models.transevolve_decoder import TransEvolveDecoder
 from models.transevolve_encoder import TransEvolveEncoder
 from models.transformer_decoder import TransformerDecoder
@@ -14,8 +15,6 @@ from models.transformer_encoder import TransformerEncoder
 
 ENCODERS = {"transevolve": TransEvolveEncoder, "transformer": TransformerEncoder}
 DECODERS = {"transevolve": TransEvolveDecoder, "transformer": TransformerDecoder}
-# The decoder's seed lies this far from the encoder's, so that no two layers share one.
-DECODER_SEED = 2**20
 
 
 def build_classifier(
@@ -28,7 +27,7 @@ def build_classifier(
         encoder's arguments.
       vocabulary_size: number of token ids, padding (0) included.
       num_classes: number of logits.
-      seed: of dropout and of the random rotations.
+      seed: of initial weights, dropout and the random rotations.
 
     Returns:
       The model, with its weights made.
@@ -40,7 +39,8 @@ def build_classifier(
         vocabulary_size,
         num_classes,
         hidden_dim,
-        encoder(**arguments, seed=seed, name="encoder"),
+        encoder(**arguments, seed=derive_seed(seed, "encoder"), name="encoder"),
+        seed=seed,
         dtype=arguments.get("dtype"),
         name="classifier",
     )
@@ -57,7 +57,7 @@ def build_encoder_decoder(
       config: mapping with `encoder`, a key of `ENCODERS` and `DECODERS`, `hidden_dim`,
         and the arguments that encoder and decoder share.
       vocabulary_size: number of token ids, padding (0) included.
-      seed: of dropout and of the random rotations.
+      seed: of initial weights, dropout and the random rotations.
 
     Returns:
       The model, with its weights made.
@@ -68,8 +68,11 @@ def build_encoder_decoder(
     model = EncoderDecoder(
         vocabulary_size,
         hidden_dim,
-        ENCODERS[kind](**arguments, seed=seed, name="encoder"),
-        DECODERS[kind](**arguments, seed=seed + DECODER_SEED, name="decoder"),
+        *(
+            parts[kind](**arguments, seed=derive_seed(seed, name), name=name)
+            for parts, name in ((ENCODERS, "encoder"), (DECODERS, "decoder"))
+        ),
+        seed=seed,
         dtype=arguments.get("dtype"),
         name="encoder_decoder",
     )

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from models.embedding import PADDING_ID, TokenEmbedding
+from models.seeds import derive_seed, seeded_dense
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -15,20 +16,28 @@ class SequenceClassifier(keras.Model):
       num_classes: number of logits.
       hidden_dim: d.
       encoder: layer from (batch, length, d) and a padding mask to the same shape.
+      seed: of the initial weights outside the encoder.
     """
 
-    def __init__(self, vocabulary_size, num_classes, hidden_dim, encoder, **kwargs):
+    def __init__(
+        self, vocabulary_size, num_classes, hidden_dim, encoder, seed=0, **kwargs
+    ):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.num_classes = num_classes
         self.hidden_dim = hidden_dim
+        self.seed = seed
         same = {"dtype": self.dtype_policy}
         self.embedding = TokenEmbedding(
-            vocabulary_size, hidden_dim, name="embedding", **same
+            vocabulary_size,
+            hidden_dim,
+            seed=derive_seed(seed, "embedding"),
+            name="embedding",
+            **same,
         )
         self.encoder = encoder
         self.norm = keras.layers.LayerNormalization(name="norm", **same)
-        self.logits = keras.layers.Dense(num_classes, name="logits", **same)
+        self.logits = seeded_dense(num_classes, "logits", seed, **same)
 
     def build(self, input_shape):
         self.embedding.build(input_shape)
@@ -60,6 +69,7 @@ class SequenceClassifier(keras.Model):
             "vocabulary_size": self.vocabulary_size,
             "num_classes": self.num_classes,
             "hidden_dim": self.hidden_dim,
+            "seed": self.seed,
             "encoder": keras.saving.serialize_keras_object(self.encoder),
         }
 

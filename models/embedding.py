@@ -4,6 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from models.seeds import derive_seed
+
 PADDING_ID = 0
 
 
@@ -39,18 +41,22 @@ class TokenEmbedding(keras.layers.Layer):
     Args:
       vocabulary_size: number of ids, padding (0) included.
       hidden_dim: d, even.
+      seed: of the initial table.
     """
 
-    def __init__(self, vocabulary_size, hidden_dim, **kwargs):
+    def __init__(self, vocabulary_size, hidden_dim, seed=0, **kwargs):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
+        self.seed = seed
 
     def build(self, input_shape):
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocabulary_size, self.hidden_dim),
-            initializer=keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5),
+            initializer=keras.initializers.RandomNormal(
+                stddev=self.hidden_dim**-0.5, seed=derive_seed(self.seed, "embeddings")
+            ),
         )
 
     def call(self, tokens):
@@ -87,4 +93,5 @@ class TokenEmbedding(keras.layers.Layer):
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
             "hidden_dim": self.hidden_dim,
+            "seed": self.seed,
         }

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from models.embedding import PADDING_ID, TokenEmbedding
+from models.seeds import derive_seed
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -18,14 +19,20 @@ class EncoderDecoder(keras.Model):
       hidden_dim: d.
       encoder: layer from (batch, source, d) and a padding mask to the same shape.
       decoder: layer with the methods of `TransEvolveDecoder`.
+      seed: of the initial embedding.
     """
 
-    def __init__(self, vocabulary_size, hidden_dim, encoder, decoder, **kwargs):
+    def __init__(self, vocabulary_size, hidden_dim, encoder, decoder, seed=0, **kwargs):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
+        self.seed = seed
         self.embedding = TokenEmbedding(
-            vocabulary_size, hidden_dim, dtype=self.dtype_policy, name="embedding"
+            vocabulary_size,
+            hidden_dim,
+            seed=derive_seed(seed, "embedding"),
+            dtype=self.dtype_policy,
+            name="embedding",
         )
         self.encoder = encoder
         self.decoder = decoder
@@ -102,6 +109,7 @@ class EncoderDecoder(keras.Model):
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
             "hidden_dim": self.hidden_dim,
+            "seed": self.seed,
             "encoder": serialize(self.encoder),
             "decoder": serialize(self.decoder),
         }

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from models.seeds import derive_seed
 from models.time_features import check_fidelity
 
 
@@ -57,17 +58,17 @@ class RotationDense(keras.layers.Layer):
       num_depths: L, the depth of the block.
       fidelity: "paper" or "official": phases and scales of U and V, and the number
         of singular values held, min(input, output) or input.
-      seed: non-negative integers that name the draw; layers that share them share U
-        and V.
+      seed: of the draw and of the initial diagonal; layers that share seed and depth
+        share U and V.
     """
 
-    def __init__(self, units, depth, num_depths, fidelity="paper", seed=(0,), **kwargs):
+    def __init__(self, units, depth, num_depths, fidelity="paper", seed=0, **kwargs):
         super().__init__(**kwargs)
         self.units = units
         self.depth = depth
         self.num_depths = num_depths
         self.fidelity = check_fidelity(fidelity)
-        self.seed = tuple(seed)
+        self.seed = seed
 
     def build(self, input_shape):
         input_dim = input_shape[-1]
@@ -81,7 +82,9 @@ class RotationDense(keras.layers.Layer):
         self.singular_values = self.add_weight(
             name="singular_values",
             shape=(held,),
-            initializer=keras.initializers.RandomUniform(-limit, limit),
+            initializer=keras.initializers.RandomUniform(
+                -limit, limit, derive_seed(self.seed, "singular_values")
+            ),
         )
         self.bias = self.add_weight(
             name="bias", shape=(self.units,), initializer="zeros"
@@ -93,7 +96,7 @@ class RotationDense(keras.layers.Layer):
 
     def _draw(self, which, shape, std):
         # RandomState's streams are frozen across NumPy versions.
-        seed = np.random.SeedSequence((*self.seed, self.depth, which))
+        seed = np.random.SeedSequence((self.seed, self.depth, which))
         random = np.random.RandomState(np.random.MT19937(seed))
         return random.normal(0.0, std, shape)
 

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from models.seeds import derive_seed, seeded_dropout
 from models.time_features import check_fidelity, time_features
 
 # Added to the scores of keys that must not be seen; exp() of it is exactly zero.
@@ -46,7 +47,7 @@ class TimeEvolvingAttention(keras.layers.Layer):
       causal: whether query i sees keys 0..i only.
       fidelity: "paper" or "official": the phases of T^l, and the scale of the
         scores, 1/sqrt(d/H) or 1/sqrt(D/H).
-      seed: of the dropout; None draws one.
+      seed: of the initial weights and of the dropout.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class TimeEvolvingAttention(keras.layers.Layer):
         dropout=0.0,
         causal=False,
         fidelity="paper",
-        seed=None,
+        seed=0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -67,12 +68,8 @@ class TimeEvolvingAttention(keras.layers.Layer):
         self.fidelity = check_fidelity(fidelity)
         self.seed = seed
         self.query_dropout, self.key_dropout = (
-            keras.layers.Dropout(
-                dropout,
-                seed=None if seed is None else seed + i,
-                dtype=self.dtype_policy,
-            )
-            for i in range(2)
+            seeded_dropout(dropout, name, seed, dtype=self.dtype_policy)
+            for name in ("query_dropout", "key_dropout")
         )
 
     def build(self, x_shape, context_shape=None):
@@ -91,20 +88,21 @@ class TimeEvolvingAttention(keras.layers.Layer):
         self.time_coefficients = self.add_weight(
             name="time_coefficients",
             shape=(self.num_depths, width),
-            initializer=self._uniform((6 / width) ** 0.5),
+            initializer=self._uniform("time_coefficients", (6 / width) ** 0.5),
         )
         self.features = time_features(width, self.num_depths, self.fidelity)
         self.query_dropout.build(x_shape)
         self.key_dropout.build(x_shape)
 
-    def _uniform(self, limit):
-        return keras.initializers.RandomUniform(-limit, limit)
+    def _uniform(self, name, limit):
+        seed = derive_seed(self.seed, name)
+        return keras.initializers.RandomUniform(-limit, limit, seed)
 
     def _add_kernel(self, name, limit):
         return self.add_weight(
             name=name,
             shape=(self.hidden_dim, self.projected_dim),
-            initializer=self._uniform(limit),
+            initializer=self._uniform(name, limit),
         )
 
     @property

@@ -1,12 +1,13 @@
 """What the blocks of TransEvolve's encoder and decoder share."""
 
 import keras
-from keras.layers import Dense, Dropout, LayerNormalization
+from keras.layers import LayerNormalization
 
 from models.factored_attention import FactoredAttention
 from models.feed_forward import FeedForward
 from models.literal_attention import LiteralAttention
 from models.rotation_dense import RotationDense
+from models.seeds import derive_seed, seeded_dense, seeded_dropout
 
 ATTENTIONS = {"factored": FactoredAttention, "literal": LiteralAttention}
 FEED_FORWARDS = ("dense", "rotation")
@@ -27,7 +28,8 @@ class TransEvolveBlock(keras.layers.Layer):
       form: "factored" or "literal", a key of `ATTENTIONS`.
       fidelity: "paper" or "official".
       dropout: rate on queries, keys and each sublayer's output.
-      seed: non-negative integer; fixes dropout and the rotations.
+      seed: non-negative integer; fixes initial weights, dropout and the
+        rotations.
     """
 
     def __init__(
@@ -57,12 +59,11 @@ class TransEvolveBlock(keras.layers.Layer):
         self.fidelity = fidelity
         self.dropout = dropout
         self.seed = seed
-        self._seeds = 0
         self.output_norm = LayerNormalization(
             dtype=self.dtype_policy, name="output_norm"
         )
         self.feed_forward_norms = self._per_depth(LayerNormalization, "ffn_norm")
-        self.feed_forward_dropouts = self._dropouts()
+        self.feed_forward_dropouts = self._dropouts("ffn_dropout")
 
     def _attention(self, name, causal=False):
         return ATTENTIONS[self.form](
@@ -71,36 +72,31 @@ class TransEvolveBlock(keras.layers.Layer):
             self.dropout,
             causal=causal,
             fidelity=self.fidelity,
-            seed=self._new_seeds(2),
+            seed=derive_seed(self.seed, name),
             dtype=self.dtype_policy,
             name=name,
         )
 
-    def _per_depth(self, make, name, *arguments, **options):
+    def _per_depth(self, make, name, **options):
         return [
-            make(*arguments, name=f"{name}_{depth}", dtype=self.dtype_policy, **options)
+            make(name=f"{name}_{depth}", dtype=self.dtype_policy, **options)
             for depth in range(self.num_depths)
         ]
 
-    def _dropouts(self):
-        return [
-            Dropout(self.dropout, seed=self._new_seeds(1), dtype=self.dtype_policy)
-            for _ in range(self.num_depths)
-        ]
-
-    def _new_seeds(self, count):
-        self._seeds += count
-        return self.seed + self._seeds - count
+    def _dropouts(self, name):
+        return self._per_depth(seeded_dropout, name, rate=self.dropout, seed=self.seed)
 
     def _output_projections(self, name, width):
-        return self._per_depth(Dense, name, width, use_bias=False)
+        return self._per_depth(
+            seeded_dense, name, units=width, use_bias=False, seed=self.seed
+        )
 
     def build(self, input_shape):
         width = input_shape[-1]
         self.feed_forwards = [
             FeedForward(
-                self._dense(self.ffn_dim, depth, 0),
-                self._dense(width, depth, 1),
+                self._dense("expand", self.ffn_dim, depth),
+                self._dense("contract", width, depth),
                 dtype=self.dtype_policy,
                 name=f"feed_forward_{depth}",
             )
@@ -115,16 +111,16 @@ class TransEvolveBlock(keras.layers.Layer):
             for layer in layers:
                 layer.build(input_shape)
 
-    def _dense(self, units, depth, which):
-        name = ("expand", "contract")[which]
+    def _dense(self, name, units, depth):
+        seed = derive_seed(self.seed, f"feed_forward_{depth}")
         if self.feed_forward == "dense":
-            return Dense(units, dtype=self.dtype_policy, name=name)
+            return seeded_dense(units, name, seed, dtype=self.dtype_policy)
         return RotationDense(
             units,
             depth,
             self.num_depths,
             fidelity=self.fidelity,
-            seed=(self.seed, which),
+            seed=derive_seed(seed, name),
             dtype=self.dtype_policy,
             name=name,
         )
@@ -186,7 +182,7 @@ class TransEvolveStack(keras.layers.Layer):
                 form=form,
                 fidelity=fidelity,
                 dropout=dropout,
-                seed=1000 * seed + 100 * index,
+                seed=derive_seed(seed, f"block_{index}"),
                 dtype=self.dtype_policy,
                 name=f"block_{index}",
             )

@@ -60,13 +60,13 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
         super().__init__(*args, **kwargs)
         self.self_attention = self._attention("self_attention", causal=True)
         self.self_norms = self._per_depth(LayerNormalization, "self_attention_norm")
-        self.self_dropouts = self._dropouts()
+        self.self_dropouts = self._dropouts("self_attention_dropout")
         self.cross_attention = self._attention("cross_attention")
         self.source_norm = LayerNormalization(
             center=False, scale=False, dtype=self.dtype_policy, name="source_norm"
         )
         self.cross_norms = self._per_depth(GainAndBias, "cross_attention_norm")
-        self.cross_dropouts = self._dropouts()
+        self.cross_dropouts = self._dropouts("cross_attention_dropout")
 
     def build(self, x_shape, encoded_shape=None):
         super().build(x_shape)

@@ -18,7 +18,7 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
         super().__init__(*args, **kwargs)
         self.attention = self._attention("attention")
         self.attention_norms = self._per_depth(LayerNormalization, "attention_norm")
-        self.attention_dropouts = self._dropouts()
+        self.attention_dropouts = self._dropouts("attention_dropout")
 
     def build(self, input_shape):
         super().build(input_shape)

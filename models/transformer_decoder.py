@@ -27,16 +27,18 @@ class TransformerDecoderLayer(TransformerLayer):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.self_norm = self._norm("self_attention_norm")
-        self.self_dropout = self._dropout()
+        self.self_dropout = self._dropout("self_attention_dropout")
         self.cross_norm = self._norm("cross_attention_norm")
-        self.cross_dropout = self._dropout()
+        self.cross_dropout = self._dropout("cross_attention_dropout")
 
     def build(self, x_shape, encoded_shape=None):
         width = x_shape[-1]
-        self.query_key_value = self._projection("query_key_value", 3 * width)
+        self.query_key_value = self._projection(
+            "query_key_value", 3 * width, "self_attention"
+        )
         self.self_projection = self._projection("self_projection", width)
-        self.query = self._projection("query", width)
-        self.key_value = self._projection("key_value", 2 * width)
+        self.query = self._projection("query", width, "cross_attention")
+        self.key_value = self._projection("key_value", 2 * width, "cross_attention")
         self.cross_projection = self._projection("cross_projection", width)
         self._build(
             x_shape,

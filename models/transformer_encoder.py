@@ -14,11 +14,13 @@ class TransformerEncoderLayer(TransformerLayer):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.attention_norm = self._norm("attention_norm")
-        self.attention_dropout = self._dropout()
+        self.attention_dropout = self._dropout("attention_dropout")
 
     def build(self, input_shape):
         width = input_shape[-1]
-        self.query_key_value = self._projection("query_key_value", 3 * width)
+        self.query_key_value = self._projection(
+            "query_key_value", 3 * width, "attention"
+        )
         self.output_projection = self._projection("output_projection", width)
         self._build(
             input_shape,

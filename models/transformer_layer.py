@@ -2,9 +2,10 @@
 
 import keras
 from keras import ops
-from keras.layers import Dense, Dropout, LayerNormalization
+from keras.layers import LayerNormalization
 
 from models.feed_forward import FeedForward
+from models.seeds import derive_seed, seeded_dense, seeded_dropout
 from models.time_evolving_attention import MASKED, merge_heads, scaled_scores
 
 
@@ -18,7 +19,7 @@ class TransformerLayer(keras.layers.Layer):
       num_heads: H. Must divide the width.
       ffn_dim: inner size of the feed-forward.
       dropout: rate.
-      seed: of the dropout.
+      seed: of initial weights and dropout.
     """
 
     def __init__(self, num_heads, ffn_dim, dropout=0.0, seed=0, **kwargs):
@@ -27,20 +28,18 @@ class TransformerLayer(keras.layers.Layer):
         self.ffn_dim = ffn_dim
         self.dropout = dropout
         self.seed = seed
-        self._seeds = 0
         self.feed_forward_norm = self._norm("ffn_norm")
-        self.feed_forward_dropout = self._dropout()
+        self.feed_forward_dropout = self._dropout("ffn_dropout")
 
     def _norm(self, name):
         return LayerNormalization(dtype=self.dtype_policy, name=name)
 
-    def _dropout(self):
-        self._seeds += 1
-        seed = self.seed + self._seeds - 1
-        return Dropout(self.dropout, seed=seed, dtype=self.dtype_policy)
+    def _dropout(self, name):
+        return seeded_dropout(self.dropout, name, self.seed, dtype=self.dtype_policy)
 
-    def _projection(self, name, units):
-        return Dense(units, use_bias=False, dtype=self.dtype_policy, name=name)
+    def _projection(self, name, units, *path):
+        seed = derive_seed(self.seed, *path)
+        return seeded_dense(units, name, seed, use_bias=False, dtype=self.dtype_policy)
 
     def _build(self, shape, *layers):
         """Builds the feed-forward and a subclass's layers."""
@@ -50,9 +49,10 @@ class TransformerLayer(keras.layers.Layer):
                 f"width {width} must be a multiple of num_heads={self.num_heads}"
             )
         same = {"dtype": self.dtype_policy}
+        seed = derive_seed(self.seed, "feed_forward")
         self.feed_forward = FeedForward(
-            Dense(self.ffn_dim, name="expand", **same),
-            Dense(width, name="contract", **same),
+            seeded_dense(self.ffn_dim, "expand", seed, **same),
+            seeded_dense(width, "contract", seed, **same),
             name="feed_forward",
             **same,
         )
@@ -111,7 +111,7 @@ class TransformerStack(keras.layers.Layer):
                 num_heads,
                 ffn_dim,
                 dropout,
-                seed=1000 * seed + 100 * index,
+                seed=derive_seed(seed, f"layer_{index}"),
                 dtype=self.dtype_policy,
                 name=f"layer_{index}",
             )

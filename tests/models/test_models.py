@@ -184,7 +184,7 @@ def test_folded_rotations_give_the_same_outputs():
     )
 
 
-def rotation(depth=0, seed=(0,), units=64, width=32, **arguments):
+def rotation(depth=0, seed=0, units=64, width=32, **arguments):
     layer = RotationDense(units, depth, 3, seed=seed, **arguments)
     layer.build((None, width))
     return layer
@@ -193,7 +193,7 @@ def rotation(depth=0, seed=(0,), units=64, width=32, **arguments):
 def test_rotations_depend_on_seed_and_depth_alone():
     first, again = rotation(), rotation()
     np.testing.assert_array_equal(numpy(first.left), numpy(again.left))
-    for other in (rotation(depth=1), rotation(seed=(1,))):
+    for other in (rotation(depth=1), rotation(seed=1)):
         assert np.abs(numpy(first.left) - numpy(other.left)).max() > 0.05
         assert np.abs(numpy(first.right) - numpy(other.right)).max() > 0.05
 

@@ -1,0 +1,1 @@
+"""One file per task: the settings of the paper, and of a laptop."""

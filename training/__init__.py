@@ -1,0 +1,1 @@
+"""Training and evaluating what configs describe."""
