@@ -30,31 +30,36 @@ SEARCH = [
     ),
 ]
 INTERACTIVE = flags.DEFINE_bool(
-    "interactive", False, "Translate lines of standard input, typed or piped in."
+    "interactive", False, "Answer lines of standard input, typed or piped in."
 )
 
 
-def main(argv):
-    del argv
-    changes = {flag.name: flag.value for flag in SEARCH if flag.present}
+def main():
+    search = {flag.name: flag.value for flag in SEARCH if flag.present}
     if INTERACTIVE.value:
-        from training.errors import UserError
-        from training.interactive import translate_lines
-
-        if SPLIT.present:
-            raise UserError("--split: --interactive does not take it")
-        # A line each line, whatever else is in it.
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
-        sys.stdout.reconfigure(encoding="utf-8")
-        translate_lines(WORKDIR.value, sys.stdin, AVERAGE_CHECKPOINTS.value, changes)
+        _answer_lines(search)
         return
+    from reporting.evaluation import markdown
     from training.evaluation import evaluate
 
-    result, report = evaluate(
-        WORKDIR.value, SPLIT.value, AVERAGE_CHECKPOINTS.value, changes
+    result, found = evaluate(
+        WORKDIR.value, SPLIT.value, AVERAGE_CHECKPOINTS.value, search
     )
-    print(report, file=sys.stderr)
+    print(markdown(found), file=sys.stderr)
     print(json.dumps(result))
+
+
+def _answer_lines(search):
+    from common.errors import UserError
+    from training.interactive import answer_lines
+    from training.run import load_run
+
+    if SPLIT.present:
+        raise UserError("--split: --interactive does not take it")
+    # A line each line, whatever else is in it.
+    sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+    sys.stdout.reconfigure(encoding="utf-8")
+    answer_lines(load_run(WORKDIR.value, AVERAGE_CHECKPOINTS.value, search), sys.stdin)
 
 
 if __name__ == "__main__":

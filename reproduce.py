@@ -10,9 +10,8 @@ from absl import flags
 WORKDIR = flags.DEFINE_string("workdir", "runs/reproduce", "Folder of all runs.")
 
 
-def main(argv):
-    del argv
-    from reporting.reproduction import reproduce
+def main():
+    from reproduction.laptop import reproduce
 
     report, learned = reproduce(WORKDIR.value)
     (Path(WORKDIR.value) / "report.md").write_text(report + "\n")

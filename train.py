@@ -1,4 +1,4 @@
-"""Trains a model: train.py --config=configs/TASK.py:VARIANT --workdir=DIR."""
+"""Trains a model: train.py --config=configs/TASK.py:VARIANT[,PRESET] --workdir=DIR."""
 
 import json
 
@@ -8,7 +8,9 @@ from absl import flags
 from ml_collections import config_flags
 
 CONFIG = config_flags.DEFINE_config_file(
-    "config", None, "Task and variant, e.g. configs/listops.py:transevolve-fullff-1."
+    "config",
+    None,
+    "Task, variant and preset, e.g. configs/listops.py:transevolve-fullff-1,laptop.",
 )
 WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run.")
 STRATEGY = flags.DEFINE_enum(
@@ -20,8 +22,7 @@ STRATEGY = flags.DEFINE_enum(
 TPU = flags.DEFINE_string("tpu", "", 'Name of the TPU; "local" on a TPU VM.')
 
 
-def main(argv):
-    del argv
+def main():
     from training.loop import train_and_evaluate
     from training.strategy import make_strategy
 

@@ -3,6 +3,7 @@
 import itertools
 import statistics
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -11,11 +12,11 @@ from keras import ops
 
 from benchmarks import models
 from benchmarks.timing import interleave, speedup
+from common.errors import UserError
 from decoding.beam_search import beam_search
 from models import build_encoder_decoder
-from models import decoding_cache as buffers
+from models.attention.cache import State, num_bytes
 from models.convert import fold_rotations
-from training.errors import UserError
 
 VOCABULARY_SIZE = 32_000
 START = 2
@@ -41,13 +42,13 @@ def measure(
     speeds in the same round to the Transformer, and to the same model without a cache,
     which runs the decoder over each hypothesis at every step; the milliseconds of a
     step, the encoder not counted, of the steps that the length before did not have,
-    and how many times those of the first length they are; and the bytes that the cache
-    holds for each token of a hypothesis.
+    and how many times those of the first length they are; the bytes that the cache
+    holds for each token of a hypothesis, and those that it holds whatever the length.
 
     Args:
       names: of `models.names`.
       lengths: tokens of an output, rising.
-      size: a key of `configs.common.SIZES`.
+      size: a key of `models.SIZES`.
       beam_size: hypotheses alive at a time.
       batch_size: sentences.
       source_length: tokens of a sentence.
@@ -58,7 +59,7 @@ def measure(
     Raises:
       UserError: if a model is unknown or has no decoder, or lengths do not rise.
     """
-    models.check(names, models.names())
+    models.check(names, decoding=True)
     if any(long <= short for short, long in itertools.pairwise(lengths)):
         raise UserError(f"--lengths: expected rising numbers, found {lengths}")
     sources = np.random.default_rng(0).integers(
@@ -70,11 +71,11 @@ def measure(
         keras.utils.set_random_seed(0)
         model = build_encoder_decoder(models.model_config(name, size), VOCABULARY_SIZE)
         model = fold_rotations(model)
-        cache_bytes[name] = _cache_bytes_per_token(model)
+        cache_bytes[name] = num_bytes(model.decoder.empty_cache(1, 1))
         calls[name, 0] = _encoding(model, sources, jit_compile)
         steps = {name: (cached_step, model.empty_cache)}
         if recompute:
-            steps[name + RECOMPUTED] = (recomputing_step, token_cache)
+            steps[name + RECOMPUTED] = (recomputing_step, Prefixes.empty)
         for kind, step in steps.items():
             search = _search(model, *step, beam_size, lengths[-1], jit_compile)
             for length in lengths:
@@ -99,7 +100,8 @@ def measure(
             "tokens_per_second": round(batch_size * length / median, 1),
             "milliseconds_per_step": round(statistics.median(steps[length]), 2),
             "growth_of_step": round(speedup(steps, lengths[0], length), 3),
-            "cache_bytes_per_token": cache_bytes[name],
+            "cache_bytes_per_token": cache_bytes[name][0],
+            "cache_bytes_fixed": cache_bytes[name][1],
         }
         if models.BASELINE in names:
             ratio = speedup(seconds, (name, length), (models.BASELINE, length))
@@ -121,11 +123,6 @@ def _milliseconds_per_step(seconds, name, lengths):
         ]
         for short, long in itertools.pairwise([0, *lengths])
     }
-
-
-def _cache_bytes_per_token(model):
-    kept = tf.nest.flatten(model.empty_cache(batch_size=1, beams=1))
-    return sum(array.numpy().nbytes for array in kept) // buffers.RECENT
 
 
 def _encoding(model, sources, jit_compile) -> Callable:
@@ -162,15 +159,37 @@ def cached_step(model, sources):
     """The model's own step: nothing is computed twice."""
     memory = model.memory(sources)
 
-    def step(tokens, cache, position, visible):
-        return model.step(tokens, memory, cache, position, visible)
+    def step(tokens, cache, position):
+        return model.step(tokens, memory, cache, position)
 
     return step
 
 
-def token_cache(batch_size, beams):
-    """For `recomputing_step`: the tokens of all positions and beams."""
-    return buffers.empty(batch_size, beams, 1, 1, "int32")
+class Prefixes(NamedTuple):
+    """For `recomputing_step`: each hypothesis's tokens, as a leaf of a cache.
+
+    Attributes:
+      tokens: int32 (batch, beams, positions).
+    """
+
+    tokens: Any
+
+    grows = True
+
+    @classmethod
+    def empty(cls, batch_size, beams):
+        return cls(ops.zeros((batch_size, beams, 0), "int32"))
+
+    def grow(self, positions):
+        more = positions - self.tokens.shape[2]
+        return Prefixes(ops.pad(self.tokens, ((0, 0), (0, 0), (0, more))))
+
+    def settle(self, position):
+        return self
+
+    def hand_on(self, before, parents, active):
+        state = State(self.tokens).hand_on(State(before.tokens), parents, active)
+        return Prefixes(state.value)
 
 
 def recomputing_step(model, sources):
@@ -181,17 +200,11 @@ def recomputing_step(model, sources):
     encoded = model.encode(sources, training=False)
     source_mask = sources != 0
 
-    def step(tokens, cache, position, visible):
+    def step(tokens, cache, position):
         batch_size, beams = tokens.shape
-        cache = buffers.append(cache, tokens[:, None, :, None])
-        seen = ops.where(visible, buffers.all_slots(cache)[:, :, :, 0], 0)
-        seen = ops.sum(ops.reshape(seen, (batch_size * beams, -1, beams)), axis=2)
-        # Recent positions stand at the end: they belong behind the settled ones.
-        seen = seen[:, None, :, None]
-        settled, recent = ops.split(seen, [seen.shape[2] - buffers.RECENT], axis=2)
-        recent = ops.roll(recent, position % buffers.RECENT + 1, axis=2)
-        prefixes = buffers.place(settled, recent, position // buffers.RECENT)
-        prefixes = prefixes[:, 0, :, 0]
+        now = ops.arange(cache.tokens.shape[2]) == position
+        cache = Prefixes(ops.where(now, tokens[:, :, None], cache.tokens))
+        prefixes = ops.reshape(cache.tokens, (batch_size * beams, -1))
         decoded = model.decoder(
             model.embedding(prefixes),
             ops.repeat(encoded, beams, axis=0),

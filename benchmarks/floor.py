@@ -6,9 +6,10 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from benchmarks import models
-from benchmarks.products import Product, encoder_products
 from benchmarks.speed import prepare
 from benchmarks.timing import interleave
+from common.errors import UserError
+from models.products import Product
 
 STEP = "training step"
 
@@ -32,9 +33,10 @@ def measure(
     for length in lengths:
         batch_size = max(1, tokens_per_batch // length)
         for name in names:
-            config = models.model_config(name, size)
-            products = encoder_products(config, batch_size, length)
-            step, _ = prepare(name, size, "float32", "train", batch_size, length)
+            step, model = prepare(name, size, "float32", "train", batch_size, length)
+            products = models.products(model, batch_size, length)
+            if not products:
+                raise UserError(f"--models: {name}: its encoder states no products")
             calls = {product: _alone(product) for product in products}
             title = f"{name}, {length} tokens"
             seconds = interleave({**calls, STEP: step}, rounds, title)
@@ -51,15 +53,15 @@ def measure(
                     "seconds": round(taken, 4),
                     "gflops_per_second": round(product.operations / taken / 1e9, 1),
                 }
-            of_step = statistics.median(seconds[STEP])
+            step_seconds = statistics.median(seconds[STEP])
             gflop = sum(product.operations for product in products) / 1e9
             yield {
                 "benchmark": "floor_total",
                 **same,
                 "gflop": round(gflop, 1),
                 "products_seconds": round(total, 4),
-                "seconds": round(of_step, 4),
-                "products_share": round(total / of_step, 3),
+                "seconds": round(step_seconds, 4),
+                "products_share": round(total / step_seconds, 3),
             }
 
 

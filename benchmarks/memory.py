@@ -8,8 +8,8 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from benchmarks import models
-from data.progress import progress_bar
-from training.errors import UserError
+from common.errors import UserError
+from common.progress import progress_bar
 
 
 def measure(

@@ -4,33 +4,36 @@ import importlib.util
 
 import keras
 
-from configs.common import SIZES, VARIANTS
-from models import build_classifier
+from common.errors import UserError
+from models import build_classifier, can_decode, variant_config, variants
 from models.classifier import SequenceClassifier
-from training.errors import UserError
+from models.products import Product
 
 BASELINE = "transformer"
 LITERAL = "-literal"
 PEER = "keras-hub"
+# Section 7.1.
+SIZES = {
+    "small": {"hidden_dim": 256, "ffn_dim": 1024},
+    "base": {"hidden_dim": 512, "ffn_dim": 2048},
+}
 # Bytes, two classes: the task of the paper's timings.
 VOCABULARY_SIZE = 257
 NUM_CLASSES = 2
 
 
-def names() -> list[str]:
-    """All models of our own: the variants, and their literal forms."""
-    literal = [name + LITERAL for name in VARIANTS if "form" in VARIANTS[name]]
-    return [*VARIANTS, *literal]
-
-
-def check(chosen: list[str], allowed: list[str] | None = None) -> None:
-    """Raises UserError if a name is not allowed or cannot be had here.
+def check(chosen: list[str], decoding: bool = False) -> None:
+    """Raises UserError if a name is unknown or cannot be had here.
 
     Args:
-      chosen: names.
-      allowed: `names()` and the outside peer, if None.
+      chosen: names of variants; the outside peer too, if not for decoding.
+      decoding: whether they must be encoder-decoders.
     """
-    allowed = allowed or [*names(), PEER]
+    allowed = variants()
+    if decoding:
+        allowed = [name for name in allowed if can_decode(variant_config(name))]
+    else:
+        allowed.append(PEER)
     for name in chosen:
         if name not in allowed:
             raise UserError(f"--models: expected some of {allowed}, found {name!r}")
@@ -40,15 +43,16 @@ def check(chosen: list[str], allowed: list[str] | None = None) -> None:
 
 def model_config(name: str, size: str) -> dict:
     """The `model` part of a config; the peer has the baseline's."""
-    variant = BASELINE if name == PEER else name.removesuffix(LITERAL)
-    config = {**VARIANTS[variant], **SIZES[size]}
-    if name.endswith(LITERAL):
-        config["form"] = "literal"
-    return config
+    return {
+        **variant_config(BASELINE if name == PEER else name),
+        **SIZES[size],
+        "num_heads": 8,
+        "dropout": 0.1,
+    }
 
 
 def build(name: str, size: str) -> SequenceClassifier:
-    """Makes a model of those `names`, at a size of `configs.common.SIZES`."""
+    """Makes a model of those names, at a size of `SIZES`."""
     config = model_config(name, size)
     if name != PEER:
         return build_classifier(config, VOCABULARY_SIZE, NUM_CLASSES)
@@ -66,6 +70,12 @@ def build(name: str, size: str) -> SequenceClassifier:
     )
     model.build((None, None))
     return model
+
+
+def products(model, batch_size: int, length: int) -> list[Product]:
+    """The matrix products that a model's encoder states; none of a peer's."""
+    stated = getattr(model.encoder, "products", None)
+    return stated(batch_size, length) if stated else []
 
 
 class KerasHubEncoder(keras.layers.Layer):

@@ -1,12 +1,14 @@
-"""Parameters of every variant on every task of the paper, in both forms."""
+"""Parameters of every variant on every task of the paper."""
 
 from collections.abc import Iterator
 
-from configs.common import SIZES, VARIANTS
+from data.tokenizers.bytes import ByteTokenizer
+from data.tokenizers.symbols import SymbolTokenizer
+
+from benchmarks.models import LITERAL, model_config
+from configs.published import TRANSLATION_PARAMETERS
 from data import DATASETS
-from data.tokenizers import ByteTokenizer, SymbolTokenizer
-from models import build_classifier, build_encoder_decoder
-from reporting.published import TRANSLATION_PARAMETERS
+from models import build_classifier, build_encoder_decoder, can_decode, variants
 
 BERT_UNCASED = 30_522
 TRANSLATION_VOCABULARY = 32_000
@@ -22,29 +24,34 @@ CLASSIFICATION = {
 }
 
 
-def count() -> Iterator[dict]:
-    """Yields a row for each task and variant.
+def measure() -> Iterator[dict]:
+    """Yields a row for each task and variant, but those that only differ in form.
 
-    `parameters` is what the model trains, in the factored form; `parameters_literal`
-    what it holds in the literal form, in which the paper counts; `published` is in
-    millions. Both of the paper's WMT tasks have the same model.
+    `parameters` is what the model trains; `parameters_literal`, where the variant has a
+    literal form, what it holds in that one, in which the paper counts; `published` is
+    in millions. Both of the paper's WMT tasks have the same model.
     """
-    for name in VARIANTS:
-        yield {
+    names = [name for name in variants() if not name.endswith(LITERAL)]
+    for name in names:
+        if not can_decode(model_config(name, "base")):
+            continue
+        row = {
             "benchmark": "params",
             "task": "wmt14",
             "model": name,
             "size": "base",
             **_forms(name, "base", _translation),
-            "published": TRANSLATION_PARAMETERS[name],
         }
+        if name in TRANSLATION_PARAMETERS:
+            row["published"] = TRANSLATION_PARAMETERS[name]
+        yield row
     for task, (dataset, vocabulary_size) in CLASSIFICATION.items():
         num_classes = len(DATASETS[dataset].CLASS_NAMES)
 
         def classifier(config, sizes=(vocabulary_size, num_classes)):
             return build_classifier(config, *sizes).count_params()
 
-        for name in VARIANTS:
+        for name in names:
             yield {
                 "benchmark": "params",
                 "task": task,
@@ -55,10 +62,9 @@ def count() -> Iterator[dict]:
 
 
 def _forms(name, size, count_one):
-    config = {**VARIANTS[name], **SIZES[size]}
-    row = {"parameters": count_one(config)}
-    if "form" in config:
-        row["parameters_literal"] = count_one({**config, "form": "literal"})
+    row = {"parameters": count_one(model_config(name, size))}
+    if name + LITERAL in variants():
+        row["parameters_literal"] = count_one(model_config(name + LITERAL, size))
     return row
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.timing import interleave
 from training import config as configuration
-from training.tasks import ClassificationTask, make_task, make_tokenizer
+from training.tasks import TASKS
 from training.trainer import one_device_trainer
 
 # In a round: enough batches that those prefetched while training do not count.
@@ -18,10 +18,10 @@ BATCHES, UPDATES = 50, 4
 def measure(config, rounds: int = 5) -> Iterator[dict]:
     """Yields a row for each stage of a training command's input, then for training.
 
-    Stages: "tokenize" reads (or generates) and tokenizes a classifier's training split
-    without the cache, as a first run does; "batch" deals out shuffled batches, which
-    for a translation are read and tokenized at that moment; "train" is the training
-    step, which waits for the batches. Rates are of whole examples and of their tokens
+    Stages: "tokenize" reads (or generates) and tokenizes the training split without the
+    cache, as a first run does, where the task does that before it deals any batch;
+    "batch" deals out shuffled batches; "train" is the training step, which waits for
+    the batches. Rates are of whole examples and of their tokens
     without padding; `ratio_to_training` says how many training steps a stage could
     feed.
 
@@ -30,21 +30,21 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
       rounds: of "batch" and "train", by turns; their total counts, as batches differ.
 
     Raises:
-      UserError: for a bad config.
-      data.DataError: for bad input.
+      UserError: for a bad config; a `DataError` for bad input.
     """
     configuration.check(config)
-    tokenizer = make_tokenizer(config)
+    kind = TASKS[config.kind]
+    tokenizer = kind.make_tokenizer(config)
     rates = {}
     with tempfile.TemporaryDirectory() as cache:
         with config.unlocked():
             config.data.cache_dir = cache
-        task = make_task(config, tokenizer)
+        task = kind(config, tokenizer)
         start = time.perf_counter()
         batcher = task.training_batches()
-        if isinstance(task, ClassificationTask):
+        if batcher.num_examples is not None:  # it has read them all
             seconds = time.perf_counter() - start
-            rates["tokenize"] = len(batcher.split.targets) / seconds
+            rates["tokenize"] = batcher.num_examples / seconds
         batches = iter(batcher.train(seed=0))
         trainer, iterator = one_device_trainer(
             task.build_model, task.losses, config.train, batcher.train(seed=0)

@@ -8,12 +8,12 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import models
-from benchmarks.products import operations
 from benchmarks.timing import interleave, speedup
 from configs import char_imdb
+from configs.published import SPEED
 from models.convert import fold_rotations
-from reporting.published import SPEED
-from training.tasks import ClassificationTask
+from models.products import operations
+from training.tasks.classification import ClassificationTask
 from training.trainer import one_device_trainer
 
 PEAK = "matrix product"
@@ -41,7 +41,7 @@ def measure(
     Args:
       names: of `models.names`.
       lengths: tokens in a sequence.
-      size: a key of `configs.common.SIZES`.
+      size: a key of `models.SIZES`.
       precision: "float32" or "bfloat16" (float32 weights).
       mode: "train" (forward, backward, Adam) or "inference" (rotations folded).
       tokens_per_batch: a batch holds as many sequences as fit, at least one.
@@ -55,18 +55,19 @@ def measure(
     rows = []
     for length in lengths:
         batch_size = max(1, tokens_per_batch // length)
-        calls, parameters = {}, {}
+        calls, parameters, counted = {}, {}, {}
         for name in names:
-            calls[name], parameters[name] = prepare(
+            calls[name], model = prepare(
                 name, size, precision, mode, batch_size, length, jit_compile
+            )
+            parameters[name] = model.count_params()
+            counted[name] = operations(
+                models.products(model, batch_size, length), mode == "train"
             )
         calls[PEAK] = _large_product(precision)
         seconds = interleave(calls, rounds, f"{mode}, {length} tokens")
         peak = 2 * PEAK_SIZE**3 / statistics.median(seconds[PEAK]) / 1e9
         for name in names:
-            counted = operations(
-                models.model_config(name, size), batch_size, length, mode == "train"
-            )
             row = {
                 "benchmark": "speed",
                 "mode": mode,
@@ -78,7 +79,7 @@ def measure(
                 "precision": precision,
                 "xla": jit_compile,
                 "parameters": parameters[name],
-                **_figures(seconds, name, counted, peak),
+                **_figures(seconds, name, counted[name], peak),
             }
             if (size, mode) == ("small", "train") and length in SPEED.get(name, {}):
                 row["published"] = SPEED[name][length]
@@ -103,6 +104,8 @@ def _figures(seconds, name, counted, peak):
         )
     if literal in seconds:
         figures["ratio_to_literal"] = _rounded(speedup(seconds, name, literal))
+    if not counted:  # a model that does not state its products
+        return figures
     rate = counted / median / 1e9
     return {
         **figures,
@@ -141,8 +144,8 @@ def prepare(
     batch_size: int,
     length: int,
     jit_compile: bool = False,
-) -> tuple[Callable, int]:
-    """A function that makes one call of a new model, and the model's parameters.
+) -> tuple[Callable, keras.Model]:
+    """A function that makes one call of a new model, and the model.
 
     Arguments as for `measure`, of one model and length.
     """
@@ -162,18 +165,17 @@ def prepare(
         tf.data.Dataset.from_tensors(batch).repeat(),
         jit_compile,
     )
-    return lambda: trainer.train(iterator, 1), trainer.model.count_params()
+    return lambda: trainer.train(iterator, 1), trainer.model
 
 
 def _inference_call(name, size, tokens, jit_compile):
     model = models.build(name, size)
-    parameters = model.count_params()
-    model = fold_rotations(model)
+    folded = fold_rotations(model)
     forward = tf.function(
-        lambda tokens: model(tokens, training=False), jit_compile=jit_compile
+        lambda tokens: folded(tokens, training=False), jit_compile=jit_compile
     )
     tokens = tf.constant(tokens)
-    return lambda: forward(tokens).numpy(), parameters
+    return lambda: forward(tokens).numpy(), model
 
 
 def _large_product(precision):

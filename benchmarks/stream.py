@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.memory import peak_bytes, run_alone
+from common.progress import progress_bar
 from configs import wmt14_en_de
-from data import subword_vocabulary, translation
-from data.progress import progress_bar
-from data.subwords import SubwordTokenizer
+from data.pairs.data import ParallelData
+from data.tokenizers import subword_vocabulary
+from data.tokenizers.subwords import SubwordTokenizer
 
 BATCH_SIZE = 512
 ROWS = 10
@@ -40,7 +41,7 @@ def measure(num_pairs: int) -> Iterator[dict]:
         config.update(source="files", dir=folder, cache_dir=folder, **VOCABULARY)
         # Its peak is not the stream's.
         vocabulary = run_alone("stream: the vocabulary", _prepare, config, num_pairs)
-        data = translation.TranslationData(config, SubwordTokenizer(vocabulary))
+        data = ParallelData(config, SubwordTokenizer(vocabulary))
         yield from _stream(data.train(BATCH_SIZE), num_pairs, config.shuffle_window)
 
 

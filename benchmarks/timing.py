@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable
 
-from data.progress import progress_bar
+from common.progress import progress_bar
 
 
 def interleave(

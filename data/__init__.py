@@ -1,11 +1,41 @@
 """Datasets as batches of token ids.
 
-A classification dataset is a module with `CLASS_NAMES`, `SPLITS`, `SOURCES`,
-`read(config, split)` and `identify(config, split)`; to add one, write the module and
-name it in `DATASETS`. Translation has one module, `parallel_text`, for all datasets.
+`DATASETS` has all of them, by the name that `data.dataset` gives. To add one, write its
+module in `data/datasets/` and name it here. The module has:
+
+- `KIND`: one of `data.examples.KINDS`, what a row is.
+- `SPLITS`: out of "train", "validation" and "test". A classification dataset may lack
+  "validation", which is then cut from "train".
+- `SOURCES`: what `data.source` may be, the usual first.
+- `TOKENIZERS`: what `data.tokenizer` may be, the usual first.
+- `FIELDS`: {name: `common.fields.Field`} of the `data` part of a config, `source` among
+  them. `data.fields` has those of every dataset. Each tokenizer, and the class that
+  makes batches of a kind, have `FIELDS` of their own. Where a name is declared twice,
+  the dataset's declaration holds.
+- `read(config, split)`: yields the rows of a split in the order of the source, and a
+  `DataError` for a bad row. It raises a `DataError` where the data cannot be had.
+- `identify(config, split)`: a value for JSON that changes when the source does.
+- `check(config)`, if fields that are good alone may not fit together: raises a
+  `UserError` for them.
+
+Each `config` is the `data` part of a config. Beside these, by its kind or tokenizer:
+
+- Classification: `CLASS_NAMES`, the classes in the order of their labels.
+- Parallel text: `test_set(config, split)`, what "validation" or "test" is called; the
+  fields `source_language` and `target_language`.
+- Read with subwords: `count(config, split)`, how many rows a split has, or None where
+  only reading would tell; `require_files(config, *splits)`, which raises a `DataError`
+  for a file that is missing.
+- Read with symbols: `SYMBOLS`, all of them.
+
 Importing this package stays cheap: the processes that generate ListOps do.
 """
 
-from data import ag_news, imdb, listops
+from data.datasets import ag_news, imdb, listops, parallel_text
 
-DATASETS = {"ag_news": ag_news, "imdb": imdb, "listops": listops}
+DATASETS = {
+    "ag_news": ag_news,
+    "imdb": imdb,
+    "listops": listops,
+    "parallel_text": parallel_text,
+}

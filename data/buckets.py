@@ -1,5 +1,7 @@
 """Length buckets: which examples share a batch, and how many."""
 
+from collections.abc import Iterator, Mapping, Sequence
+
 import numpy as np
 
 BATCH_UNITS = ("sentences", "tokens")
@@ -20,6 +22,7 @@ class Buckets:
     """
 
     def __init__(self, lengths, batch_size: int, batch_unit: str = "sentences"):
+        self.batch_size, self.batch_unit = batch_size, batch_unit
         self.lengths = np.asarray(lengths, np.int64)
         self.rows = np.full_like(self.lengths, batch_size)
         if batch_unit == "tokens":
@@ -33,6 +36,24 @@ class Buckets:
             int(sizes[0]) if len(set(sizes)) == 1 else None
             for sizes in (self.rows, self.lengths)
         ]
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """(rows, length) of the batches of each bucket."""
+        return list(zip(self.rows.tolist(), self.lengths.tolist(), strict=True))
+
+    def extended(self, longest: int) -> "Buckets":
+        """These buckets, and longer ones for examples up to the length `longest`.
+
+        Their lengths are multiples of the last. Their batches have fewer rows, so that
+        they take no more memory than others.
+        """
+        last = self.lengths[-1]
+        lengths = [*self.lengths, *range(2 * last, longest + last, last)]
+        buckets = Buckets(lengths, self.batch_size, self.batch_unit)
+        fewer = np.maximum(buckets.rows * last**2 // buckets.lengths**2, 1)
+        buckets.rows = np.where(buckets.lengths > last, fewer, buckets.rows)
+        return buckets
 
     def count(self, lengths: np.ndarray) -> np.ndarray:
         """int64 [buckets], how many examples of these lengths belong to each."""
@@ -63,6 +84,27 @@ class Buckets:
             batches += [(bucket, members[start : start + rows]) for start in starts]
             left.append(members[end:])
         return batches, np.concatenate(left)
+
+    def fill(self, rows: Mapping[int, Sequence[int]], first: int = 0) -> Iterator:
+        """Batches of rows, those of the longest bucket first.
+
+        Args:
+          rows: {index: token ids}, none longer than the last bucket.
+          first: the first token of the empty rows that fill a batch up.
+
+        Yields:
+          Indices of rows, and their tokens, int32 (rows, length), padded with zeros.
+        """
+        indices = np.array(list(rows), np.int64)
+        lengths = np.array([len(row) for row in rows.values()], np.int64)
+        batches, _ = self.plan(lengths, np.arange(len(rows)))
+        for bucket, members in reversed(batches):
+            batch = np.zeros((self.rows[bucket], self.lengths[bucket]), np.int32)
+            batch[len(members) :, 0] = first
+            chosen = indices[members].tolist()
+            for row, index in zip(batch, chosen, strict=False):
+                row[: len(rows[index])] = rows[index]
+            yield chosen, batch
 
     def _of(self, lengths):
         return np.searchsorted(self.lengths, lengths)

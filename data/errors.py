@@ -1,23 +1,17 @@
 """What is wrong with the input, said in one line, and what to do about bad rows."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from common.errors import UserError
 
 
-class DataError(ValueError):
+class DataError(UserError):
     """Input that cannot be used; the message is for the user, on one line."""
 
 
 def bad_row(path, line: int, expected: str, found: str) -> DataError:
     """A `DataError` that names file, line (from 1), what was expected and found."""
     return DataError(f"{path}:{line}: expected {expected}, found {found}")
-
-
-class Example(NamedTuple):
-    """One labelled text."""
-
-    text: bytes
-    label: int
 
 
 class RowErrors:

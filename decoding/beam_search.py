@@ -6,12 +6,9 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from decoding.top_k import top_k
-from models.decoding_cache import RECENT, grow, settle, visible_slots
+from models.attention.cache import grow, hand_on, period, settle, sizes
 
 IMPOSSIBLE = -1e9
-# The cache starts with so many positions, and doubles when they are full: shapes stay
-# static, and short targets do not attend to the slots of long ones.
-FIRST_POSITIONS = 2 * RECENT
 
 
 class Hypotheses(NamedTuple):
@@ -35,8 +32,6 @@ class _Search(NamedTuple):
       active: bool (batch,), sentences still searched.
       alive: int32 (batch, beams, max_length), unfinished hypotheses.
       log_probs: (batch, beams), theirs.
-      slots: int32 (batch, beams, max_length): whose cache slot holds each of an alive
-        hypothesis's positions, see `models.decoding_cache`.
       finished: int32 (batch, beams, max_length), hypotheses with their end.
       scores: (batch, beams), theirs; `IMPOSSIBLE` where there is none yet.
       cache: of the step function.
@@ -46,7 +41,6 @@ class _Search(NamedTuple):
     active: Any
     alive: Any
     log_probs: Any
-    slots: Any
     finished: Any
     scores: Any
     cache: Any
@@ -76,11 +70,10 @@ def beam_search(
     not depend on the others of the batch. One beam is greedy search.
 
     Args:
-      step: function of tokens (batch, beams), the cache, the position and which slots
-        are visible (`models.decoding_cache.visible_slots`) that returns the logits of
-        the next token (batch, beams, vocabulary) and the new cache, as
+      step: function of tokens (batch, beams), the cache and the position that returns
+        the logits of the next token (batch, beams, vocabulary) and the new cache, as
         `EncoderDecoder.step`.
-      cache: empty, see `models.decoding_cache`; grown as targets do.
+      cache: empty, see `models.attention.cache`; grown as targets do.
       max_lengths: int32 (batch,), the longest target of each sentence, end included,
         from 1.
       max_length: the largest that max_lengths may hold; sets the shapes.
@@ -99,34 +92,24 @@ def beam_search(
     if alpha < 0:
         raise ValueError(f"alpha must be at least 0, got {alpha}")
     batch = max_lengths.shape[0]
-    sizes = list(_sizes(max_length))
-    empty = ops.zeros((batch, beam_size, sizes[-1]), "int32")
+    positions = list(sizes(cache, max_length))
+    empty = ops.zeros((batch, beam_size, positions[-1]), "int32")
     first = ops.arange(beam_size) == 0  # all beams are one at the start
     search = _Search(
         position=ops.zeros((), "int32"),
         active=ops.ones((batch,), "bool"),
         alive=empty,
         log_probs=ops.tile(ops.where(first, 0.0, IMPOSSIBLE)[None], (batch, 1)),
-        slots=empty,
         finished=empty,
         scores=ops.full((batch, beam_size), IMPOSSIBLE, "float32"),
         cache=cache,
     )
 
-    for positions in sizes:
-        grown = search._replace(cache=grow(search.cache, positions))
-        search = _fill(grown, positions, step, max_lengths, alpha, start, end)
+    for size in positions:
+        grown = search._replace(cache=grow(search.cache, size))
+        search = _fill(grown, size, step, max_lengths, alpha, start, end)
     tokens, scores = _results(search, alpha)
     return Hypotheses(tokens[:, :, :max_length], scores)
-
-
-def _sizes(max_length):
-    """Positions of the cache, one size after the other."""
-    positions = FIRST_POSITIONS
-    while positions < max_length:
-        yield positions
-        positions *= 2
-    yield -(-max_length // RECENT) * RECENT
 
 
 def _fill(search, positions, *arguments):
@@ -135,12 +118,14 @@ def _fill(search, positions, *arguments):
     def going_on(search, stop):
         return ops.logical_and(search.position < stop, ops.any(search.active))
 
-    def fill_recent(*search):
+    every = period(search.cache, positions)
+
+    def fill_period(*search):
         search = _Search(*search)
-        stop = (search.position // RECENT + 1) * RECENT
+        stop = (search.position // every + 1) * every
         search = ops.while_loop(
             lambda *search: going_on(_Search(*search), stop),
-            lambda *search: _advance(_Search(*search), positions, *arguments),
+            lambda *search: _advance(_Search(*search), *arguments),
             tuple(search),
         )
         search = _Search(*search)
@@ -148,23 +133,20 @@ def _fill(search, positions, *arguments):
 
     search = ops.while_loop(
         lambda *search: going_on(_Search(*search), positions),
-        fill_recent,
+        fill_period,
         tuple(search),
     )
     return _Search(*search)
 
 
-def _advance(search, positions, step, max_lengths, alpha, start, end):
+def _advance(search, step, max_lengths, alpha, start, end):
     position = search.position
     batch, beams, max_length = search.alive.shape
-    own = ops.arange(beams, dtype="int32")
     now = ops.arange(max_length) == position
-    slots = ops.where(now, own[:, None], search.slots)
     before = ops.arange(max_length) == position - 1
     tokens = ops.sum(ops.where(before, search.alive, 0), axis=-1)
     tokens = ops.where(position == 0, start, tokens)
-    visible = visible_slots(slots[:, :, :positions], position)
-    logits, cache = step(tokens, search.cache, position, visible)
+    logits, cache = step(tokens, search.cache, position)
     # Twice as many as beams: even if all beams' ends are among them, enough go on.
     # A single beam takes the best token, be it the end: greedy search.
     count = 2 * beams if beams > 1 else 1
@@ -182,12 +164,9 @@ def _advance(search, positions, step, max_lengths, alpha, start, end):
         beams,
         ops.concatenate([search.finished, extended], axis=1),
     )
-    log_probs, alive, slots = _best(
-        ops.where(ends, IMPOSSIBLE, log_probs),
-        beams,
-        extended,
-        _pick(slots, parents),
-    )
+    log_probs, survivors = ops.top_k(ops.where(ends, IMPOSSIBLE, log_probs), beams)
+    alive = _pick(extended, survivors)
+    parents = ops.take_along_axis(parents, survivors, axis=1)
 
     def if_active(new, old):
         active = ops.reshape(search.active, (batch,) + (1,) * (len(new.shape) - 1))
@@ -197,10 +176,9 @@ def _advance(search, positions, step, max_lengths, alpha, start, end):
         position=position + 1,
         alive=if_active(alive, search.alive),
         log_probs=if_active(log_probs, search.log_probs),
-        slots=if_active(slots, search.slots),
         finished=if_active(finished, search.finished),
         scores=if_active(scores, search.scores),
-        cache=cache,
+        cache=hand_on(cache, search.cache, parents, search.active),
     )
     # Log-probabilities only fall, and no later penalty is larger than the last.
     bound = search.log_probs[:, 0] / length_penalty(max_lengths, alpha)
@@ -214,8 +192,8 @@ def _candidates(logits, log_probs, count, forbidden):
     logits = ops.cast(logits, "float32")
     probabilities = ops.softmax(logits)
     # The best of all are among the best of each beam; some of those are forbidden.
-    of_each = min(count + len(forbidden), logits.shape[-1])
-    logits, tokens = top_k(logits, of_each)
+    per_beam = min(count + len(forbidden), logits.shape[-1])
+    logits, tokens = top_k(logits, per_beam)
     # The logsumexp of all logits: in less time by softmax than by its own operation.
     best = ops.take_along_axis(probabilities, tokens[..., :1], axis=-1)[..., 0]
     normalizer = logits[..., 0] - ops.log(best)
@@ -223,9 +201,9 @@ def _candidates(logits, log_probs, count, forbidden):
         logits = ops.where(tokens == token, IMPOSSIBLE, logits)
     totals = logits + (log_probs - normalizer)[..., None]
     batch, beams, _ = totals.shape
-    totals, indices = ops.top_k(ops.reshape(totals, (batch, beams * of_each)), count)
-    tokens = ops.reshape(tokens, (batch, beams * of_each))
-    parents = ops.cast(indices, "int32") // of_each
+    totals, indices = ops.top_k(ops.reshape(totals, (batch, beams * per_beam)), count)
+    tokens = ops.reshape(tokens, (batch, beams * per_beam))
+    parents = ops.cast(indices, "int32") // per_beam
     return totals, parents, ops.take_along_axis(tokens, indices, axis=1)
 
 

@@ -1,15 +1,16 @@
 """Text to text: a trained encoder-decoder, its tokenizer, and beam search."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from data.subwords import END, START
+from common.errors import UserError
+from data.buckets import Buckets
+from data.tokenizers.subwords import END, START
 from decoding.beam_search import IMPOSSIBLE, beam_search
 from models.convert import carry_weights, fold_rotations
-from training.errors import UserError
 
 
 class Translation(NamedTuple):
@@ -17,6 +18,9 @@ class Translation(NamedTuple):
 
     text: str
     score: float
+
+    def __str__(self):
+        return self.text
 
 
 class Translator:
@@ -27,13 +31,14 @@ class Translator:
       tokenizer: `SubwordTokenizer`.
       settings: the `decode` part of a config: beam_size, length_penalty, batch_size,
         and extra_length, by how many tokens a target may be longer than its source.
-      bucket_lengths: increasing; longer sources get a multiple of the last.
+      bucket_lengths: of sources, see `data.buckets.Buckets`; longer ones get a multiple
+        of the last.
     """
 
     def __init__(self, model, tokenizer, settings, bucket_lengths):
         self.tokenizer = tokenizer
         self.settings = settings
-        self.bucket_lengths = tuple(bucket_lengths)
+        self.buckets = Buckets(bucket_lengths, settings.batch_size)
         self.model = model
         self._folded = fold_rotations(model)
         self._search = tf.function(self._searched)
@@ -60,7 +65,8 @@ class Translator:
         sources = self._sources(texts)
         results = [[Translation("", 0.0)] for _ in texts]
         on_progress(len(texts) - len(sources))
-        for indices, rows in self._batches(sources):
+        longest = max(map(len, sources.values()), default=0)
+        for indices, rows in self.buckets.extended(longest).fill(sources, END):
             tokens, scores = (x.numpy() for x in self._search(tf.constant(rows)))
             if not (scores[: len(indices), 0] > IMPOSSIBLE).all():
                 raise UserError("expected a trained model, found weights not finite")
@@ -83,32 +89,6 @@ class Translator:
         rows = [np.append(row, END).astype("int32") for row in ids.to_list()]
         return dict(zip(indices, rows, strict=True))
 
-    def _batches(self, sources) -> Iterator[tuple[list[int], np.ndarray]]:
-        """Indices of similar lengths, and their rows, filled up to one static shape.
-
-        Rows longer than the last bucket are fewer, so that they take no more memory.
-        """
-        lengths = {index: self._bucket(len(row)) for index, row in sources.items()}
-        longest = self.bucket_lengths[-1]
-        for length in sorted(set(lengths.values()), reverse=True):
-            members = [index for index in lengths if lengths[index] == length]
-            batch_size = self.settings.batch_size
-            if length > longest:
-                batch_size = max(1, batch_size * longest**2 // length**2)
-            for start in range(0, len(members), batch_size):
-                indices = members[start : start + batch_size]
-                rows = np.zeros((batch_size, length), "int32")
-                rows[:, 0] = END
-                for row, index in zip(rows, indices, strict=False):
-                    row[: len(sources[index])] = sources[index]
-                yield indices, rows
-
-    def _bucket(self, length):
-        for bucket in self.bucket_lengths:
-            if length <= bucket:
-                return bucket
-        return -(-length // bucket) * bucket
-
     def _searched(self, rows):
         """Tokens and scores of the hypotheses for (batch, length) source ids."""
         batch_size, length = rows.shape
@@ -117,8 +97,8 @@ class Translator:
         lengths = tf.math.count_nonzero(rows, axis=1, dtype=tf.int32)
         memory = self._folded.memory(rows)
 
-        def step(tokens, cache, position, visible):
-            return self._folded.step(tokens, memory, cache, position, visible)
+        def step(tokens, cache, position):
+            return self._folded.step(tokens, memory, cache, position)
 
         return beam_search(
             step,

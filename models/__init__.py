@@ -1,30 +1,110 @@
 """Keras models, written with keras.ops only.
 
-To add an encoder or a decoder, write its layer and name it in `ENCODERS` or
-`DECODERS`; to add a form of time-evolving attention, name it in
-`transevolve_block.ATTENTIONS`.
+To add a model, write its file with an `Architecture` and name it in `ARCHITECTURES`; to
+add an attention, see `models.attention`.
 """
 
+from collections.abc import Mapping
+
+from common.fields import choice, integer, rate
+from models.architecture import Architecture
+from models.attention import MECHANISMS
 from models.classifier import SequenceClassifier
 from models.encoder_decoder import EncoderDecoder
 from models.seeds import derive_seed
-from models.transevolve_decoder import TransEvolveDecoder
-from models.transevolve_encoder import TransEvolveEncoder
-from models.transformer_decoder import TransformerDecoder
-from models.transformer_encoder import TransformerEncoder
+from models.transevolve import ARCHITECTURE as TRANSEVOLVE
+from models.transformer import ARCHITECTURE as TRANSFORMER
 
-ENCODERS = {"transevolve": TransEvolveEncoder, "transformer": TransformerEncoder}
-DECODERS = {"transevolve": TransEvolveDecoder, "transformer": TransformerDecoder}
+ARCHITECTURES: dict[str, Architecture] = {
+    "transevolve": TRANSEVOLVE,
+    "transformer": TRANSFORMER,
+}
+DTYPES = ("float32", "mixed_bfloat16")
+# What the `model` part of a config holds for every architecture.
+FIELDS = {
+    "hidden_dim": integer("d, the width."),
+    "ffn_dim": integer("Inner size of the feed-forward."),
+    "num_heads": integer("H, attention heads."),
+    "dropout": rate("Dropout."),
+    "dtype": choice(
+        "Of activations and products, as Keras names it; weights are float32.", *DTYPES
+    ),
+}
+
+
+def variants(in_paper: bool | None = None) -> list[str]:
+    """The names of all variants, or of those (not) in the paper.
+
+    A variant with another mechanism than its architecture's first has that name
+    appended, and what the mechanism's `variants` append: it is not the paper's.
+    """
+    return [
+        name
+        for name, (_, variant, _) in _named_variants().items()
+        if in_paper in (None, variant.in_paper)
+    ]
+
+
+def variant_config(name: str) -> dict:
+    """What a variant lays down of the `model` part of a config.
+
+    Raises:
+      KeyError: if there is none of that name.
+    """
+    architecture, variant, attention = _named_variants()[name]
+    return {
+        "architecture": architecture,
+        **({"attention": attention} if attention else {}),
+        **variant.arguments,
+    }
+
+
+def _named_variants():
+    """{name: (architecture, `Variant`, its `attention` part of a config)}."""
+    found = {}
+    for key, architecture in ARCHITECTURES.items():
+        for base, variant in architecture.variants.items():
+            for suffix, attention in _attentions(key).items():
+                name = f"{base}-{suffix}" if suffix else base
+                in_paper = variant.in_paper and not suffix
+                found[name] = key, variant._replace(in_paper=in_paper), attention
+    return found
+
+
+def _attentions(architecture):
+    """{what it appends to a variant's name: the `attention` part of a config}."""
+    mechanisms = MECHANISMS.get(architecture)
+    if not mechanisms:
+        return {"": {}}
+    found = {}
+    for name, mechanism in mechanisms.items():
+        # The first is what a variant means that names none.
+        own_name = name if found else ""
+        for suffix, hyperparameters in mechanism.variants.items():
+            parts = filter(None, (own_name, suffix))
+            found["-".join(parts)] = {"name": name, **hyperparameters}
+    return found
+
+
+def can_decode(config: Mapping) -> bool:
+    """Whether the `model` part of a config can be an encoder-decoder."""
+    architecture = config["architecture"]
+    if ARCHITECTURES[architecture].decoder is None:
+        return False
+    if "attention" not in config:
+        return True
+    mechanism = MECHANISMS[architecture][config["attention"]["name"]]
+    return {"causal", "cross"} <= set(mechanism.uses)
 
 
 def build_classifier(
-    config, vocabulary_size: int, num_classes: int, seed: int = 0
+    config: Mapping, vocabulary_size: int, num_classes: int, seed: int = 0
 ) -> SequenceClassifier:
     """Builds the classifier that the `model` part of a config describes.
 
     Args:
-      config: mapping with `encoder`, a key of `ENCODERS`, `hidden_dim`, and that
-        encoder's arguments.
+      config: `architecture`, a key of `ARCHITECTURES`, `hidden_dim`, and the arguments
+        of its encoder.
       vocabulary_size: number of token ids, padding (0) included.
       num_classes: number of logits.
       seed: of initial weights, dropout and the random rotations.
@@ -32,14 +112,14 @@ def build_classifier(
     Returns:
       The model, with its weights made.
     """
-    arguments = dict(config)
-    encoder = ENCODERS[arguments.pop("encoder")]
-    hidden_dim = arguments.pop("hidden_dim")
+    architecture, hidden_dim, arguments = _parts(config)
     model = SequenceClassifier(
         vocabulary_size,
         num_classes,
         hidden_dim,
-        encoder(**arguments, seed=derive_seed(seed, "encoder"), name="encoder"),
+        architecture.encoder(
+            **arguments, seed=derive_seed(seed, "encoder"), name="encoder"
+        ),
         seed=seed,
         dtype=arguments.get("dtype"),
         name="classifier",
@@ -49,28 +129,34 @@ def build_classifier(
 
 
 def build_encoder_decoder(
-    config, vocabulary_size: int, seed: int = 0
+    config: Mapping, vocabulary_size: int, seed: int = 0
 ) -> EncoderDecoder:
     """Builds the encoder-decoder that the `model` part of a config describes.
 
     Args:
-      config: mapping with `encoder`, a key of `ENCODERS` and `DECODERS`, `hidden_dim`,
-        and the arguments that encoder and decoder share.
+      config: `architecture`, a key of `ARCHITECTURES`, `hidden_dim`, and the arguments
+        that its encoder and its decoder share.
       vocabulary_size: number of token ids, padding (0) included.
       seed: of initial weights, dropout and the random rotations.
 
     Returns:
       The model, with its weights made.
+
+    Raises:
+      ValueError: if the architecture has no decoder, or the attention cannot decode.
     """
-    arguments = dict(config)
-    kind = arguments.pop("encoder")
-    hidden_dim = arguments.pop("hidden_dim")
+    architecture, hidden_dim, arguments = _parts(config)
+    if not can_decode(config):
+        raise ValueError(f"expected a model with a decoder, got {dict(config)}")
     model = EncoderDecoder(
         vocabulary_size,
         hidden_dim,
         *(
-            parts[kind](**arguments, seed=derive_seed(seed, name), name=name)
-            for parts, name in ((ENCODERS, "encoder"), (DECODERS, "decoder"))
+            layer(**arguments, seed=derive_seed(seed, name), name=name)
+            for layer, name in (
+                (architecture.encoder, "encoder"),
+                (architecture.decoder, "decoder"),
+            )
         ),
         seed=seed,
         dtype=arguments.get("dtype"),
@@ -78,3 +164,12 @@ def build_encoder_decoder(
     )
     model.build((None, None))
     return model
+
+
+def _parts(config):
+    """The architecture, hidden_dim, and the arguments of the layers."""
+    arguments = dict(config)
+    architecture = ARCHITECTURES[arguments.pop("architecture")]
+    if "attention" in arguments:
+        arguments["attention"] = dict(arguments["attention"])
+    return architecture, arguments.pop("hidden_dim"), arguments

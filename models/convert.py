@@ -2,21 +2,24 @@
 
 import keras
 
-from models.rotation_dense import RotationDense
+from models.attention.mechanism import Attention
+from models.transevolve.rotation_dense import RotationDense
 
 
-def to_form(model: keras.Model, form: str) -> keras.Model:
-    """Returns the TransEvolve model with its attention in another form.
+def with_attention(model: keras.Model, name: str, **hyperparameters) -> keras.Model:
+    """Returns the model with another attention mechanism and the same weights.
 
-    The forms share their weights. The literal form has one more, the inert
-    `key_time_kernel`, which is dropped on the way to another form and fresh, as
-    initialised, on the way back.
+    Weights that a mechanism calls inert are dropped, or fresh as initialised.
 
     Args:
-      model: a built `SequenceClassifier` or `EncoderDecoder` of TransEvolve.
-      form: "literal" or "factored".
+      model: a built `SequenceClassifier` or `EncoderDecoder`.
+      name: of a mechanism that serves its architecture.
+      **hyperparameters: of the mechanism.
+
+    Raises:
+      ValueError: if the mechanisms do not have the same weights.
     """
-    return _rebuild(model, form=form)
+    return _rebuild(model, attention={"name": name, **hyperparameters})
 
 
 def fold_rotations(model: keras.Model) -> keras.Model:
@@ -26,7 +29,7 @@ def fold_rotations(model: keras.Model) -> keras.Model:
       model: a built `SequenceClassifier` or `EncoderDecoder`; returned as it is if it
         has no rotation layers.
     """
-    if not any(isinstance(layer, RotationDense) for layer in model._flatten_layers()):
+    if not _has_rotations(model):
         return model
     return _rebuild(model, feed_forward="dense")
 
@@ -45,21 +48,49 @@ def _rebuild(model, **changes):
 
 
 def carry_weights(model: keras.Model, twin: keras.Model) -> None:
-    """Gives the same model in another form, as made here, its original's weights."""
-    values = _values(model)
-    for path, weight in _weights(twin).items():
-        if path in values:
-            weight.assign(values[path])
+    """Gives the same model in another form, as made here, its original's weights.
+
+    Raises:
+      ValueError: naming a weight of either that the other has no partner for.
+    """
+    weights = _weights(twin)
+    values = _weights(model) if _has_rotations(twin) else _folded_weights(model)
+    for path in sorted(values.keys() ^ weights.keys()):
+        if path not in _inert(model) | _inert(twin):
+            owner = "the original" if path in values else "the new form"
+            raise ValueError(f"{path}: only {owner} has this weight")
+    for path in sorted(values.keys() & weights.keys()):
+        if values[path].shape != weights[path].shape:
+            raise ValueError(
+                f"{path}: expected the shape {weights[path].shape}, found "
+                f"{values[path].shape}"
+            )
+        weights[path].assign(values[path])
 
 
-def _values(model):
+def _has_rotations(model):
+    return any(isinstance(layer, RotationDense) for layer in model._flatten_layers())
+
+
+def _folded_weights(model):
     """Weights by path, with rotation layers as the dense kernels that they equal."""
     values = _weights(model)
     for layer in model._flatten_layers():
         if isinstance(layer, RotationDense):
             path = _relative(layer.bias, model).removesuffix("bias")
             values[path + "kernel"] = layer.kernel()
+            del values[path + "singular_values"]
     return values
+
+
+def _inert(model):
+    return {
+        _relative(weight, model)
+        for layer in model._flatten_layers()
+        if isinstance(layer, Attention)
+        for weight in layer.weights
+        if weight.name in layer.inert_weights
+    }
 
 
 def _weights(model):

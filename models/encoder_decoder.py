@@ -1,10 +1,20 @@
 """Sequence to sequence: one embedding, encoder, decoder, and the embedding again."""
 
+from typing import Any, NamedTuple
+
 import keras
 from keras import ops
 
+from models.attention.cache import SlotMap, grows
 from models.embedding import PADDING_ID, TokenEmbedding
 from models.seeds import derive_seed
+
+
+class DecodingCache(NamedTuple):
+    """Of all layers, and the map of their slots; without slots an empty tuple."""
+
+    slots: Any
+    layers: list
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -18,7 +28,8 @@ class EncoderDecoder(keras.Model):
       vocabulary_size: number of token ids, padding included, and of logits.
       hidden_dim: d.
       encoder: layer from (batch, source, d) and a padding mask to the same shape.
-      decoder: layer with the methods of `TransEvolveDecoder`.
+      decoder: layer with the methods of
+        `models.transformer.decoder.TransformerDecoder`.
       seed: of the initial embedding.
     """
 
@@ -77,15 +88,18 @@ class EncoderDecoder(keras.Model):
     def empty_cache(self, batch_size, beams):
         """What `step` keeps of earlier target tokens: nothing yet.
 
-        `models.decoding_cache.grow` adds slots to it.
-
         Args:
           batch_size: sentences.
           beams: hypotheses of each.
-        """
-        return self.decoder.empty_cache(batch_size, beams)
 
-    def step(self, tokens, memory, cache, position, visible):
+        Returns:
+          `DecodingCache`, see `models.attention.cache`.
+        """
+        layers = self.decoder.empty_cache(batch_size, beams)
+        slots = SlotMap.empty(batch_size, beams) if grows(layers) else ()
+        return DecodingCache(slots, layers)
+
+    def step(self, tokens, memory, cache, position):
         """Logits of the next token; nothing is computed again for earlier ones.
 
         Args:
@@ -93,15 +107,17 @@ class EncoderDecoder(keras.Model):
           memory: of the source.
           cache: of earlier positions.
           position: scalar, int32, from 0.
-          visible: the earlier tokens of each beam and its own new one, from
-            `models.decoding_cache.visible_slots`.
 
         Returns:
           Logits (batch, beams, vocabulary_size), and the cache with this position.
         """
+        slots, visible = cache.slots, None
+        if slots:
+            slots = slots.enter(position)
+            visible = slots.visible(position)
         x = self.embedding.at_position(tokens, position)
-        x, cache = self.decoder.step(x, memory, cache, visible)
-        return self.embedding.logits_at_position(x), cache
+        x, layers = self.decoder.step(x, memory, cache.layers, visible)
+        return self.embedding.logits_at_position(x), DecodingCache(slots, layers)
 
     def get_config(self):
         serialize = keras.saving.serialize_keras_object

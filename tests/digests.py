@@ -59,12 +59,7 @@ MULTI30K = {
 # Name: config file, variant, what it changes, devices.
 RUNS = {
     "listops-factored": ("listops", "transevolve-fullff-1", LISTOPS, 1),
-    "listops-literal": (
-        "listops",
-        "transevolve-fullff-1",
-        {**LISTOPS, "model.form": "literal"},
-        1,
-    ),
+    "listops-literal": ("listops", "transevolve-fullff-1-literal", LISTOPS, 1),
     "listops-official": (
         "listops",
         "transevolve-fullff-1",

@@ -1,62 +1,15 @@
 """The scripts as a user runs them: in a process of their own, on small data."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
-from tests.conftest import ROOT
+from common.errors import UserError
+from tests.scripts import FLAGS, last_line, listops_config, metrics, script, train
+from training.loop import train_and_evaluate
+from training.run import load_run
 
-FLAGS = {
-    "data.min_length": 5,
-    "data.max_length": 24,
-    "data.bucket_lengths": "(16,24)",
-    "data.max_depth": 3,
-    "data.max_arguments": 4,
-    "data.train_examples": 300,
-    "data.validation_examples": 50,
-    "data.test_examples": 70,
-    "model.hidden_dim": 32,
-    "model.ffn_dim": 64,
-    "model.num_heads": 2,
-    "model.num_depths": 2,
-    "train.batch_size": 16,
-    "train.epochs": 2,
-    "train.warmup_steps": 20,
-    "train.log_every": 7,
-    "train.keep_checkpoints": 2,
-}
-
-
-def script(name, *arguments, input_text="", **environment):
-    return subprocess.run(
-        [sys.executable, name, *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": "tensorflow", **environment},
-        input=input_text,
-        capture_output=True,
-        text=True,
-    )
-
-
-def train(
-    workdir, cache, variant="transevolve-randomff-1", KERAS_BACKEND="", **changes
-):
-    flags = {**FLAGS, "data.cache_dir": cache, **changes}
-    return script(
-        "train.py",
-        f"--config=configs/listops.py:{variant}",
-        f"--workdir={workdir}",
-        *(f"--config.{name}={value}" for name, value in flags.items()),
-        KERAS_BACKEND=KERAS_BACKEND or "tensorflow",
-    )
-
-
-def metrics(workdir):
-    lines = (workdir / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+pytestmark = [pytest.mark.slow, pytest.mark.script]
 
 
 @pytest.fixture(scope="module")
@@ -131,15 +84,16 @@ def test_averaged_checkpoints(run):
 
 
 def test_two_runs_are_alike_to_the_bit(run, cache, tmp_path):
+    """One by the script, one by the library."""
     workdir, _ = run
-    assert train(tmp_path, cache).returncode == 0
+    train_and_evaluate(listops_config(cache), tmp_path)
     expected = (workdir / "metrics.jsonl").read_bytes()
     assert (tmp_path / "metrics.jsonl").read_bytes() == expected
 
 
 def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(run, cache, tmp_path):
     workdir, _ = run
-    assert train(tmp_path, cache, **{"train.epochs": 1}).returncode == 0
+    train_and_evaluate(listops_config(cache, **{"train.epochs": 1}), tmp_path)
     # Lines after the checkpoint, as a run leaves them that is killed in an epoch.
     with open(tmp_path / "metrics.jsonl", "a") as file:
         file.write('{"step": 27, "split": "train", "loss": 0}\n')
@@ -158,12 +112,6 @@ def test_a_finished_run_is_not_trained_again(run, cache):
     assert (workdir / "metrics.jsonl").read_bytes() == before
 
 
-def last_line(result):
-    assert result.returncode != 0
-    assert "Traceback" not in result.stderr
-    return result.stderr.strip().splitlines()[-1]
-
-
 def test_a_workdir_of_another_run_is_left_alone(run, cache):
     workdir, _ = run
     before = (workdir / "config.json").read_bytes()
@@ -172,52 +120,6 @@ def test_a_workdir_of_another_run_is_left_alone(run, cache):
         f"error: --workdir={workdir}: holds a run with config.seed=0"
     )
     assert (workdir / "config.json").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    "flag, message",
-    [
-        (
-            "data.colour=1",
-            "--config.data.colour: expected a field of the config, found",
-        ),
-        ("colour.data=1", "--config.colour.data: expected a field of the config"),
-        ("train.steps=many", "flag --config.train.steps=many: invalid literal"),
-        ("train.batch_size=0", "--config.train.batch_size: expected a number above 0"),
-        ("data.source=ftp", "--config.data.source: expected one of generate, files"),
-        ("data.on_error=ask", "--config.data.on_error: expected one of fail, skip"),
-        ("data.bucket_lengths=(9,)", "--config.data.bucket_lengths: expected increas"),
-        ("model.form=fast", "--config.model.form: expected one of factored, literal"),
-        ("model.dropout=1.5", "--config.model.dropout: expected a rate from 0"),
-        ("model.hidden_dim=100", "--config.model.hidden_dim: expected a multiple"),
-        ("data.source=files", "--config.data.dir: expected the path of a folder"),
-        ("data.validation_examples=0", "--config.data.validation_examples: expected a"),
-        ("data.min_length=1999", "--config.data.min_length: expected at least 2 below"),
-        ("data.tokenizer=wordpiece", "--config.data.tokenizer: expected one of bytes"),
-        ("model.encoder=transformer", "--config.model.encoder: expected one of trans"),
-        ("train.adam_beta_1=1.5", "--config.train.adam_beta_1: expected a rate from"),
-        ("seed=5000000000", "--config.seed: expected a number from 0 to below 2^31"),
-    ],
-)
-def test_bad_flags_end_with_one_line(tmp_path, flag, message):
-    result = script(
-        "train.py",
-        "--config=configs/listops.py:transevolve-fullff-1",
-        f"--workdir={tmp_path}",
-        f"--config.{flag}",
-    )
-    assert last_line(result).startswith(f"error: {message}")
-    assert not (tmp_path / "metrics.jsonl").exists()
-
-
-def test_unknown_variant_and_config(tmp_path):
-    result = script(
-        "train.py", "--config=configs/imdb.py:bert", f"--workdir={tmp_path}"
-    )
-    expected = "error: --config=configs/imdb.py:bert: expected a variant out of"
-    assert last_line(result).startswith(expected)
-    result = script("train.py", "--config=configs/none.py", f"--workdir={tmp_path}")
-    assert "configs/none.py" in last_line(result)
 
 
 def test_a_workdir_that_cannot_be_one(tmp_path, cache):
@@ -249,16 +151,20 @@ def test_evaluating_nothing(tmp_path):
     assert message == "error: --split: expected one of validation, test, found dev"
 
 
-def test_a_classifier_has_nothing_to_translate(run):
-    result = script("evaluate.py", f"--workdir={run[0]}", "--interactive")
-    assert result.returncode == 1
-    assert last_line(result) == (
-        "error: --interactive: expected a translation run, found listops"
+def test_a_classifier_answers_lines(run):
+    workdir, _ = run
+    expressions = "[MAX 1 2 ]\n[MIN 7 3 8 ]\n"
+    result = script(
+        "evaluate.py", f"--workdir={workdir}", "--interactive", input_text=expressions
     )
-    result = script("evaluate.py", f"--workdir={run[0]}", "--beam_size=2")
-    assert last_line(result) == (
-        "error: --beam_size: expected a translation run, found listops"
-    )
+    assert result.returncode == 0, result.stderr
+    answers = load_run(workdir).predict(expressions.splitlines())
+    assert result.stdout.splitlines() == [answer.label for answer in answers]
+
+
+def test_a_classifier_has_no_beams(run):
+    with pytest.raises(UserError, match="--beam_size: expected a run that decodes"):
+        load_run(run[0], decode={"beam_size": 2})
     result = script("evaluate.py", "--workdir=x", "--interactive", "--split=test")
     assert last_line(result) == "error: --split: --interactive does not take it"
 
@@ -348,17 +254,10 @@ def test_benchmark_input_takes_the_flags_of_train(cache):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ([], "error: expected a command out of"),
         (["fast"], "error: expected a command out of"),
-        (["speed", "--models=bert"], "error: --models: expected some of"),
         (["speed", "--lengths=1k"], "error: --lengths: expected positive numbers"),
-        (["speed", "--rounds=2"], "error: flag --rounds=2"),
-        (["speed", "--models="], "error: --models: expected different ones"),
+        (["params", "--plot=x.png"], "error: Unknown command line flag 'plot'"),
         (["speed", "--plot=x.pdf"], "error: --plot: expected a name in .png"),
-        (["params", "--plot=x.png"], "error: --plot: params does not take it"),
-        (["decode", "--lengths=64,16"], "error: --lengths: expected rising numbers"),
-        (["decode", "--models=keras-hub"], "error: --models: expected some of"),
-        (["floor", "--mode=inference"], "error: --mode: floor does not take it"),
         (["input"], "error: --config: expected a task and variant"),
     ],
 )

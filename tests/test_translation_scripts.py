@@ -2,9 +2,9 @@
 
 import gzip
 import json
+import math
 import os
 import pty
-import random
 import re
 import select
 import shutil
@@ -13,59 +13,18 @@ import sys
 
 import pytest
 
+from common.errors import UserError
+from data.errors import DataError
+from reporting.evaluation import markdown
+from tests import translation
 from tests.conftest import ROOT
-from tests.test_scripts import metrics, script
+from tests.scripts import metrics, script
+from tests.translation import FLAGS, train, write
+from training.evaluation import evaluate
+from training.loop import train_and_evaluate
+from training.run import load_run
 
-WORDS = {
-    "one": "eins",
-    "two": "zwei",
-    "three": "drei",
-    "four": "vier",
-    "five": "fünf",
-    "six": "sechs",
-}
-FLAGS = {
-    "data.vocab_size": 300,
-    "data.max_length": 24,
-    "data.bucket_lengths": "(12,24)",
-    "model.hidden_dim": 64,
-    "model.ffn_dim": 128,
-    "model.num_heads": 4,
-    "model.num_depths": 2,
-    "model.dropout": 0.1,
-    "train.batch_size": 32,
-    "train.steps": 300,
-    "train.learning_rate_max": 0.5,
-    "train.warmup_steps": 100,
-    "train.checkpoint_every": 100,
-    "train.keep_checkpoints": 2,
-    "train.log_every": 50,
-    "decode.batch_size": 8,
-    "decode.extra_length": 6,
-}
-
-
-def write(folder):
-    generator = random.Random(0)
-    for name, count in (("train", 600), ("val", 20), ("test_2016_flickr", 20)):
-        sources = [generator.choices(list(WORDS), k=1 + i % 5) for i in range(count)]
-        texts = {
-            "en": [" ".join(words) for words in sources],
-            "de": [" ".join(WORDS[word] for word in words) for words in sources],
-        }
-        for language, lines in texts.items():
-            with gzip.open(folder / f"{name}.{language}.gz", "wt") as file:
-                file.write("".join(line + "\n" for line in lines))
-
-
-def train(workdir, data, variant="transevolve-fullff-1", **changes):
-    flags = {**FLAGS, "data.dir": data, "data.cache_dir": data / "cache", **changes}
-    return script(
-        "train.py",
-        f"--config=configs/multi30k.py:{variant}",
-        f"--workdir={workdir}",
-        *(f"--config.{name}={value}" for name, value in flags.items()),
-    )
+pytestmark = [pytest.mark.slow, pytest.mark.script]
 
 
 @pytest.fixture(scope="module")
@@ -159,13 +118,11 @@ def test_the_search_can_be_set(run):
     decode = json.loads((run / "results" / name).read_text())["decode"]
     assert (decode["beam_size"], decode["length_penalty"]) == (1, 1.0)
     assert decode["extra_length"] == FLAGS["decode.extra_length"]
-    for flag, found in (
-        ("--beam_size=0", "--beam_size=0"),
-        ("--length_penalty=nan", "length_penalty: expected a finite number, found nan"),
-    ):
-        result = script("evaluate.py", f"--workdir={run}", flag)
-        assert result.returncode == 1 and found in result.stderr
-        assert len(result.stderr.splitlines()) == 1
+    result = script("evaluate.py", f"--workdir={run}", "--beam_size=0")
+    assert result.returncode == 1 and "--beam_size=0" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    with pytest.raises(UserError, match="length_penalty: expected a number from 0, fo"):
+        load_run(run, decode={"length_penalty": math.nan})
 
 
 def test_lines_that_are_not_text_are_translated_too(run):
@@ -190,20 +147,19 @@ def test_the_published_figure_stands_beside_the_authors_bleu(run, tmp_path, data
             data / f"test_2016_flickr.{language}.gz",
             tmp_path / f"newstest2014.{language}.gz",
         )
-    result = script("evaluate.py", f"--workdir={tmp_path / 'run'}")
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["published"] == 25.8
-    (row,) = (line for line in result.stderr.splitlines() if "25.8" in line)
+    result, found = evaluate(tmp_path / "run")
+    assert result["published"] == 25.8
+    (row,) = (line for line in markdown(found).splitlines() if "25.8" in line)
     assert row.startswith("| bleu_authors |") and row.endswith("| 25.8 |")
 
 
 def test_a_missing_validation_file_is_named_first(tmp_path, data):
     for language in ("en", "de"):
         shutil.copy(data / f"train.{language}.gz", tmp_path)
-    result = train(tmp_path / "run", tmp_path)
-    assert result.returncode == 1
-    assert result.stderr == (
-        f"error: {tmp_path}: expected the file val.en or val.en.gz, found neither\n"
+    with pytest.raises(DataError) as error:
+        train_and_evaluate(translation.config(tmp_path), tmp_path / "run")
+    assert str(error.value) == (
+        f"{tmp_path}: expected the file val.en or val.en.gz, found neither"
     )
 
 
@@ -215,21 +171,19 @@ def test_an_empty_test_set_is_named(run, tmp_path):
     (tmp_path / "run/config.json").write_text(json.dumps(config))
     for language in ("en", "de"):
         (tmp_path / f"test_2016_flickr.{language}").write_text("\n")
-    result = script("evaluate.py", f"--workdir={tmp_path / 'run'}")
-    assert result.returncode == 1
-    assert result.stderr.splitlines()[-1] == (
-        "error: en-de test: expected pairs, found none"
-    )
+    with pytest.raises(DataError, match="^en-de test: expected pairs, found none$"):
+        evaluate(tmp_path / "run")
 
 
-def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(run, tmp_path, data):
-    for steps in (100, 300):
-        result = train(tmp_path, data, **{"train.steps": steps})
-        assert result.returncode == 0, result.stderr
-    assert "going on from step 100" in result.stderr
-    assert (tmp_path / "metrics.jsonl").read_text() == (
-        run / "metrics.jsonl"
-    ).read_text()
+def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(tmp_path, data):
+    short = {"train.checkpoint_every": 20, "train.log_every": 10}
+    for name, parts in (("whole", [40]), ("stopped", [20, 40])):
+        for steps in parts:
+            config = translation.config(data, **short, **{"train.steps": steps})
+            train_and_evaluate(config, tmp_path / name)
+    whole, stopped = (tmp_path / x / "metrics.jsonl" for x in ("whole", "stopped"))
+    assert len(metrics(tmp_path / "stopped")) == 6
+    assert stopped.read_text() == whole.read_text()
 
 
 def damage(folder, data, line):
@@ -245,26 +199,29 @@ def damage(folder, data, line):
 
 def test_a_damaged_file_ends_the_run_with_one_line(run, tmp_path, data):
     damage(tmp_path, data, line=5)
-    given = {"data.vocab_file": run / "tokenizer/subwords.model"}
+    given = {"data.vocab_file": str(run / "tokenizer/subwords.model")}
+    result = train(tmp_path / "run", tmp_path)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    error = result.stderr.splitlines()[-1]
+    assert error.startswith("error: ") and "train.de:5: expected UTF-8" in error
     # The last one is another run, for which nothing stands in the way.
-    for changes in ({}, given, {**given, "train.batch_size": 16}):
-        result = train(tmp_path / "run", tmp_path, **changes)
-        assert result.returncode == 1
-        error = result.stderr.splitlines()[-1]
-        assert error.startswith("error: ") and "train.de:5: expected UTF-8" in error
-        assert "Traceback" not in result.stderr
+    for changes in (given, {**given, "train.batch_size": 16}):
+        config = translation.config(tmp_path, **changes)
+        with pytest.raises(DataError, match="train.de:5: expected UTF-8"):
+            train_and_evaluate(config, tmp_path / "run")
 
 
 def test_what_was_learned_before_a_damaged_line_is_kept(run, tmp_path, data):
     damage(tmp_path, data, line=500)
     changes = {
-        "data.vocab_file": run / "tokenizer/subwords.model",
+        "data.vocab_file": str(run / "tokenizer/subwords.model"),
         "data.shuffle_window": 100,
-        "train.steps": 40,
+        "train.steps": 30,
     }
-    result = train(tmp_path / "run", tmp_path, **changes)
-    assert result.returncode == 1
-    assert "train.de:500: expected UTF-8" in result.stderr.splitlines()[-1]
+    config = translation.config(tmp_path, **changes)
+    with pytest.raises(DataError, match="train.de:500: expected UTF-8"):
+        train_and_evaluate(config, tmp_path / "run")
     result = train(tmp_path / "run", tmp_path, **changes, **{"data.on_error": "skip"})
     assert result.returncode == 0, result.stderr
     assert re.search(r"going on from step [1-9]", result.stderr)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from training.errors import UserError
+from common.errors import UserError
 
 
 class Checkpoints:
@@ -18,11 +18,21 @@ class Checkpoints:
       model: what evaluation needs.
       optimizer: None where nothing is trained; only then may it be missing.
       keep: how many of the last to keep.
+      higher_is_better: of two scores.
     """
 
-    def __init__(self, workdir: Path, model, optimizer=None, keep: int = 1):
+    def __init__(
+        self,
+        workdir: Path,
+        model,
+        optimizer=None,
+        keep: int = 1,
+        higher_is_better: bool = True,
+    ):
         self.model = model
-        self._best_score = tf.Variable(-math.inf, dtype=tf.float64)
+        self._higher_is_better = higher_is_better
+        worst = -math.inf if higher_is_better else math.inf
+        self._best_score = tf.Variable(worst, dtype=tf.float64)
         self._batches_per_epoch = tf.Variable(0, dtype=tf.int64)
         # Variables are named one by one: TensorFlow's own walk through a Keras 3
         # model misses layers within lists, and the states of dropout seeds.
@@ -44,7 +54,7 @@ class Checkpoints:
 
     @property
     def best_score(self) -> float:
-        """The highest score saved."""
+        """Of the best checkpoint."""
         return float(self._best_score)
 
     @property
@@ -53,15 +63,16 @@ class Checkpoints:
         return int(self._batches_per_epoch) or None
 
     def save(self, step: int, score: float, batches_per_epoch: int | None) -> None:
-        """Saves to `last`, and to `best` if no earlier score was as high.
+        """Saves to `last`, and to `best` if no earlier score was as good.
 
         Args:
           step: of the checkpoint.
-          score: on validation data, the higher the better.
+          score: on validation data.
           batches_per_epoch: of the training data; None if not known yet.
         """
         self._batches_per_epoch.assign(batches_per_epoch or 0)
-        if score > self.best_score:
+        best = self.best_score
+        if score > best if self._higher_is_better else score < best:
             self._best_score.assign(score)
             self.best.save(step)
         self.last.save(step)
@@ -127,12 +138,18 @@ class Checkpoints:
 
 
 def _named(owner):
-    """{path: tf.Variable} of a model or an optimizer; seeds by their order."""
+    """{path: tf.Variable} of a model or an optimizer; seeds by their order.
+
+    Raises:
+      ValueError: if two variables share a path: one of them would not be saved.
+    """
     seeds, named = [], {}
     for variable in owner.variables:
         if variable.name == "seed_generator_state":
             # Keras counts these names up over the process.
             seeds.append(variable.value)
+        elif variable.path in named:
+            raise ValueError(f"{variable.path}: two variables have this path")
         else:
             named[variable.path] = variable.value
     return {**named, "seeds": seeds}

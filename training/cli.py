@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -11,32 +12,33 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from absl import app, flags  # noqa: E402
 from absl import logging as absl_logging  # noqa: E402
+from ml_collections import config_flags  # noqa: E402
+
+from common.errors import UserError  # noqa: E402
+from common.fields import fail  # noqa: E402
 
 RESUMABLE = ("train.py", "reproduce.py")
 
 
-def run(main, commands=()):
-    """Runs a script's `main(argv)`; a mistake of the user ends it with one line.
+def take_command(argv: list[str], commands: Iterable[str]) -> str:
+    """Takes the command, the first argument, out of a command line."""
+    if not argv[1:] or argv[1] not in commands:
+        found = argv[1] if argv[1:] else "nothing"
+        known = ", ".join(commands)
+        sys.exit(f"error: expected a command out of {known}; found {found}")
+    return argv.pop(1)
 
-    Args:
-      main: function of what is left of the arguments, without the flags.
-      commands: what the first argument may be; none by default.
-    """
+
+def run(main):
+    """Runs a script's `main()`; a mistake of the user ends it with one line."""
 
     def guarded(argv):
-        from data.errors import DataError
-        from training.errors import UserError
-
-        if commands and (not argv[1:] or argv[1] not in commands):
-            found = argv[1] if argv[1:] else "nothing"
-            known = ", ".join(commands)
-            sys.exit(f"error: expected a command out of {known}; found {found}")
-        for argument in argv[2 if commands else 1 :]:
-            sys.exit(f"error: {argument}: expected a flag")
-        _log_to_stderr()
         try:
-            main(argv)
-        except (DataError, UserError) as error:
+            for argument in argv[1:]:
+                raise UserError(f"{argument}: expected a flag")
+            _log_to_stderr()
+            main()
+        except UserError as error:
             sys.exit(f"error: {error}")
         except BrokenPipeError:  # what reads our output has had enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -62,20 +64,73 @@ def _log_to_stderr():
 
 def _parse_flags(argv):
     try:
-        remaining = flags.FLAGS(argv)
-        if "config" in flags.FLAGS and flags.FLAGS.config is not None:
-            dict(flags.FLAGS.config)  # only now is a bad config file noticed
+        return parse_flags(argv)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+def parse_flags(argv: list[str], values: flags.FlagValues = flags.FLAGS) -> list[str]:
+    """Parses a command line; returns what is left of it.
+
+    Raises:
+      UserError: for what absl or ml_collections refuse, in their words, and for flags
+        of config fields that do not exist or are given twice.
+    """
+    try:
+        if "config" in values:
+            _check_config_flags(argv, values["config"])
+        remaining = values(argv)
+        if "config" in values and values["config"].value is not None:
+            _check_given_buckets(values["config"])
         return remaining
-    except (AttributeError, KeyError) as error:
-        # ml_collections names only the part of the field's name that does not exist.
-        field = str(error).strip("\"'").split("'")[0]
-        for argument in argv:
-            name = argument.split("=")[0]
-            if name.startswith("--config.") and field in name.split("."):
-                sys.exit(f"error: {name}: expected a field of the config, found none")
-        raise
     except (flags.Error, OSError) as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        reasons = [line for line in lines if line.startswith("ValueError: ")]
-        message = (reasons or [" ".join(lines)])[-1]
-        sys.exit(f"error: {message.removeprefix('ValueError: ')}")
+        raise UserError(" ".join(str(error).split())) from None
+
+
+def _check_config_flags(argv, config_flag):
+    """ml_collections names only a part of a field that does not exist."""
+    seen = set()
+    fields = [argument for argument in argv[1:] if _field(argument)]
+    config = _config_of(argv, config_flag)
+    for name in map(_field, fields):
+        found = config
+        for part in name.split("."):
+            if not hasattr(found, "keys") or part not in found:
+                raise UserError(
+                    f"--config.{name}: expected a field of the config, found none"
+                )
+            found = found[part]
+        if name in seen:
+            raise UserError(f"--config.{name}: expected once, found it again")
+        seen.add(name)
+
+
+def _check_given_buckets(config_flag):
+    """Buckets follow `data.max_length`, but not those that somebody gave."""
+    given = config_flags.get_override_values(config_flag).get("data.bucket_lengths")
+    limit = config_flag.value.data.max_length if given else None
+    if given and given[-1] != limit:
+        fail(
+            "data.bucket_lengths",
+            f"increasing lengths that end at data.max_length={limit}",
+            given,
+        )
+
+
+def _field(argument):
+    """ "train.steps" of "--config.train.steps=5"; None of other arguments."""
+    name = argument.split("=")[0].lstrip("-").removeprefix("no")
+    is_flag = argument.startswith("-") and name.startswith("config.")
+    return name.removeprefix("config.") if is_flag else None
+
+
+def _config_of(argv, config_flag):
+    """The config that a command line names, before any field is set."""
+    for number, argument in enumerate(argv):
+        name, given, value = argument.partition("=")
+        if name in ("-config", "--config"):
+            value = value if given else "".join(argv[number + 1 : number + 2])
+            config = config_flag.parser.parse(value)
+            dict(config)  # only now is a file noticed that cannot be read
+            return config
+    return {}

@@ -1,18 +1,48 @@
 """Checking, keeping and reading back the configuration of a run."""
 
 import json
-import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from ml_collections import ConfigDict
 
-from configs.common import VARIANTS
-from data import DATASETS, parallel_text
-from data.buckets import BATCH_UNITS
-from models.time_features import FIDELITIES
-from models.transevolve_block import ATTENTIONS, FEED_FORWARDS
-from training.errors import UserError
+import data
+import models
+from common import fields
+from common.errors import UserError
+from common.fields import Field, below, fail, integer, optional, positive, rate, text
+from data.fields import FIELDS as DATA_FIELDS
+from data.fields import fit_buckets
+from data.tokenizers import TOKENIZERS
+from models.attention import MECHANISMS
+from training.tasks import TASKS
 
+# What every config holds; the rest is declared by what reads it.
+FIELDS = {
+    "task": text("Name of the config file, and of the task in results."),
+    "kind": text("What is learned: a key of `training.tasks.TASKS`."),
+    "variant": text("The model; the first part of the config's argument."),
+    "model.architecture": text("A key of `models.ARCHITECTURES`, the variant's."),
+    "data.dataset": text("A key of `data.DATASETS`."),
+    "data.tokenizer": text("A key of `data.tokenizers.TOKENIZERS`."),
+    "seed": integer("Of weights, dropout, shuffling and the validation cut.", 0, 2**31),
+    "train.batch_size": integer("Examples, or tokens of a side, of a batch."),
+    "train.epochs": optional(integer("Passes over the training data.")),
+    "train.steps": optional(integer("Updates. Given, they count instead of epochs.")),
+    "train.learning_rate_max": positive(
+        "lr = learning_rate_max / √d · min(step^-0.5, step · warmup_steps^-1.5)."
+    ),
+    "train.warmup_steps": integer("Updates over which the rate grows."),
+    "train.adam_beta_1": rate("Adam's β1."),
+    "train.adam_beta_2": rate("Adam's β2."),
+    "train.adam_epsilon": positive("Adam's ε."),
+    "train.checkpoint_every": optional(
+        integer("Updates between checkpoints; by default an epoch.")
+    ),
+    "train.keep_checkpoints": integer("Checkpoints kept beside the best one."),
+    "train.steps_per_loop": integer("Updates between returns to Python."),
+    "train.log_every": integer("Updates between lines of metrics."),
+}
 # What may differ when a run is taken up again: how long it is, where its data lies, how
 # it decodes; and what becomes of bad rows, since one of them may have ended the run.
 CHANGEABLE = (
@@ -30,93 +60,72 @@ CHANGEABLE = (
 
 
 def check(config: ConfigDict) -> None:
-    """Checks the values of a config.
+    """Checks a config, and fits its length buckets to `data.max_length`.
 
     Raises:
       UserError: naming the first bad field, what was expected and what was found.
     """
-    choices = {
-        "variant": VARIANTS,
-        "data.dataset": [*DATASETS, "parallel_text"],
-        "data.on_error": ("fail", "skip"),
-        "data.vocab": ("bert", "train"),
-        "model.dtype": ("float32", "mixed_bfloat16"),
-        "model.form": ATTENTIONS,
-        "model.feed_forward": FEED_FORWARDS,
-        "model.fidelity": FIDELITIES,
-        "train.batch_unit": BATCH_UNITS,
+    values = flatten(config)
+    task, dataset = _chosen(values)
+    known, unread = declared(config), _unread(config)
+    for name in values:
+        if name not in known and name not in unread:
+            fail(name, "no field of that name", values[name])
+    for name, field in known.items():
+        if name not in values and not field.accepts(None):
+            fail(name, field.expected, "no such field")
+    fields.check(known, values)
+    if "bucket_lengths" in config.data:
+        fit_buckets(config.data)
+    models.ARCHITECTURES[config.model.architecture].check(config.model)
+    getattr(dataset, "check", lambda config: None)(config.data)
+    task.check(config)
+
+
+def _chosen(values: Mapping):
+    """The task and the dataset of flat values, once all names in them are known."""
+
+    def choose(name, known):
+        if values.get(name) not in known:
+            fail(name, f"one of {', '.join(known)}", values.get(name))
+        return values[name]
+
+    task = TASKS[choose("kind", TASKS)]
+    datasets = {k: v for k, v in data.DATASETS.items() if task.reads == v.KIND}
+    dataset = datasets[choose("data.dataset", datasets)]
+    choose("data.tokenizer", dataset.TOKENIZERS)
+    variant = models.variant_config(choose("variant", models.variants()))
+    choose("model.architecture", [variant["architecture"]])
+    if "attention" in variant:
+        choose("model.attention.name", [variant["attention"]["name"]])
+    return task, dataset
+
+
+def declared(config: ConfigDict) -> dict[str, Field]:
+    """What the fields of a config may hold, by their whole names."""
+    task, dataset = TASKS[config.kind], data.DATASETS[config.data.dataset]
+    architecture = config.model.architecture
+    attention = {}
+    if "attention" in config.model:
+        mechanism = MECHANISMS[architecture][config.model.attention.name]
+        name = {"name": text("The mechanism, the variant's.")}
+        attention = {**name, **mechanism.fields}
+    return {
+        **FIELDS,
+        **below("model", models.FIELDS),
+        **below("model", models.ARCHITECTURES[architecture].fields),
+        **below("model.attention", attention),
+        **below("data", DATA_FIELDS),
+        **task.fields,
+        **below("data", TOKENIZERS[config.data.tokenizer].FIELDS),
+        **below("data", dataset.FIELDS),
     }
-    fields = flatten(config)
-    for name, allowed in choices.items():
-        if name in fields and fields[name] not in allowed:
-            _fail(name, f"one of {', '.join(allowed)}", fields[name])
-    dependent = {
-        **_data_choices(config.data),
-        "model.encoder": [VARIANTS[config.variant]["encoder"]],
-    }
-    for name, allowed in dependent.items():
-        if fields[name] not in allowed:
-            _fail(name, f"one of {', '.join(allowed)}", fields[name])
-    for name, value in fields.items():
-        _check_number(name, value)
-    lengths = tuple(config.data.bucket_lengths)
-    limit = config.data.max_length
-    if not lengths or lengths[-1] != limit or list(lengths) != sorted(set(lengths)):
-        expected = f"increasing lengths that end at data.max_length={limit}"
-        _fail("data.bucket_lengths", expected, lengths)
-    if config.model.hidden_dim % (2 * config.model.num_heads):
-        expected = f"a multiple of twice model.num_heads={config.model.num_heads}"
-        _fail("model.hidden_dim", expected, config.model.hidden_dim)
-    if fields.get("model.feed_forward") == "rotation" and config.model.ffn_dim % 2:
-        _fail("model.ffn_dim", "an even number", config.model.ffn_dim)
-    if config.data.dataset == "parallel_text":
-        if limit < 2:
-            _fail("data.max_length", "at least 2: a subword and the end", limit)
-        if config.data.source_language == config.data.target_language:
-            expected = "another language than data.source_language"
-            _fail("data.target_language", expected, config.data.target_language)
-        if config.train.batch_unit == "tokens" and config.train.batch_size < limit:
-            expected = f"at least data.max_length={limit} tokens"
-            _fail("train.batch_size", expected, config.train.batch_size)
-    if config.data.dataset == "listops":
-        if config.data.min_length + 1 >= limit:
-            expected = f"at least 2 below data.max_length={limit}"
-            _fail("data.min_length", expected, config.data.min_length)
-        if config.data.max_arguments < 2:
-            _fail("data.max_arguments", "at least 2", config.data.max_arguments)
 
 
-def _data_choices(config):
-    if config.dataset == "parallel_text":
-        return {"data.source": parallel_text.SOURCES, "data.tokenizer": ["subwords"]}
-    module = DATASETS[config.dataset]
-    tokenizers = ["bytes"]
-    tokenizers += ["symbols"] * hasattr(module, "SYMBOLS")
-    tokenizers += ["wordpiece"] * ("vocab" in config)
-    return {"data.source": module.SOURCES, "data.tokenizer": tokenizers}
-
-
-def _check_number(name, value):
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return
-    if not math.isfinite(value):
-        _fail(name, "a finite number", value)
-    part, field = name.rsplit(".", 1) if "." in name else ("", name)
-    if field in ("dropout", "adam_beta_1", "adam_beta_2", "label_smoothing"):
-        if not 0 <= value < 1:
-            _fail(name, "a rate from 0 to below 1", value)
-    elif field.endswith("seed"):
-        if not 0 <= value < 2**31:
-            _fail(name, "a number from 0 to below 2^31", value)
-    elif field in ("min_length", "length_penalty", "extra_length"):
-        if value < 0:
-            _fail(name, "a number from 0", value)
-    elif value <= 0:
-        _fail(name, "a number above 0", value)
-
-
-def _fail(name, expected, found):
-    raise UserError(f"--config.{name}: expected {expected}, found {found}")
+def _unread(config) -> set[str]:
+    """Names of fields that another tokenizer of the dataset would read."""
+    names = data.DATASETS[config.data.dataset].TOKENIZERS
+    return {f"data.{field}" for name in names for field in TOKENIZERS[name].FIELDS}
 
 
 def flatten(config) -> dict:
@@ -165,7 +174,7 @@ def keep(config: ConfigDict, workdir: Path) -> None:
 def _json(config):
     config = config.to_dict()
     # So that evaluation finds the data from another folder, too.
-    if config["data"]["dir"]:
+    if config["data"].get("dir"):
         config["data"]["dir"] = str(Path(config["data"]["dir"]).expanduser().resolve())
     return json.dumps(config, indent=2) + "\n"
 
@@ -174,9 +183,16 @@ def read(workdir: Path) -> ConfigDict:
     """The config of the run in a workdir.
 
     Raises:
-      UserError: if there is none.
+      UserError: if there is none, or one of an older version.
     """
     path = Path(workdir) / "config.json"
     if not path.exists():
         raise UserError(f"--workdir={workdir}: expected a run of train.py, found none")
-    return ConfigDict(json.loads(path.read_text()))
+    config = ConfigDict(json.loads(path.read_text()))
+    if "kind" not in config:
+        raise UserError(
+            f"--workdir={workdir}: expected a run of this version, found one of an "
+            "older version, whose config.json has no kind; open it with the code that "
+            "trained it, or train it anew"
+        )
+    return config

@@ -8,18 +8,17 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
+from common.errors import UserError
+from common.progress import progress_bar
 from data import tokenizers
-from data.buckets import Buckets
 from data.errors import DataError
-from data.progress import progress_bar
 from training import config as configuration
 from training.checkpoints import Checkpoints
-from training.errors import UserError
 from training.evaluator import Evaluator
 from training.metrics import Totals
 from training.metrics_log import MetricsLog
 from training.strategy import make_strategy, separate_dropout
-from training.tasks import make_task, make_tokenizer
+from training.tasks import TASKS
 from training.trainer import Trainer
 
 logger = logging.getLogger("transevolve")
@@ -34,37 +33,38 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
 
     Args:
       config: as from a file in `configs/`.
-      workdir: folder of the run; docs in README.md, "The workdir".
+      workdir: folder of the run; docs/runs.md, "The workdir", lists what it holds.
       strategy: None for one device.
 
     Returns:
-      The step reached, and the best validation accuracy or, of a translation, loss.
+      The step reached, and the best validation score, by its name.
 
     Raises:
-      UserError: for a bad config, or a workdir of another run.
-      data.DataError: for bad input.
+      UserError: for a bad config, or a workdir of another run; a `DataError` for bad
+        input.
     """
     configuration.check(config)
-    workdir = Path(workdir)
+    workdir = Path(workdir).expanduser()
     # Without a checkpoint there is nothing of a run to go on with, or to mix up.
     going_on = tf.train.latest_checkpoint(workdir / "checkpoints/last") is not None
     if going_on:
         configuration.check_same_run(config, workdir)
     strategy = strategy or make_strategy("one_device")
-    _check_strategy(config, strategy)
+    kind = TASKS[config.kind]
+    _check_shapes(config, kind.shapes(config), strategy)
     keras.utils.set_random_seed(config.seed)
     tf.config.experimental.enable_op_determinism()
 
     if going_on:
         tokenizer = tokenizers.load(workdir / "tokenizer")
     else:
-        tokenizer = make_tokenizer(config)
-    task = make_task(config, tokenizer)
+        tokenizer = kind.make_tokenizer(config)
+    task = kind(config, tokenizer)
     settings = config.train
     train = task.training_batches()
     validation = task.evaluation_batches("validation")
     if _is_tpu(strategy):
-        _check_one_shape(validation)
+        _check_one_shape(validation.shapes)
     configuration.keep(config, workdir)
     tokenizers.save(tokenizer, workdir / "tokenizer")
     with strategy.scope():
@@ -72,7 +72,11 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     logger.info("%s: %d parameters", config.variant, model.count_params())
     trainer = Trainer(model, task.losses, settings, strategy)
     checkpoints = Checkpoints(
-        workdir, model, trainer.optimizer, settings.keep_checkpoints
+        workdir,
+        model,
+        trainer.optimizer,
+        settings.keep_checkpoints,
+        task.higher_is_better,
     )
     if checkpoints.resume():
         logger.info("going on from step %d", trainer.step)
@@ -87,35 +91,33 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
         if trainer.step:
             checkpoints.last.save(trainer.step)
         raise
-    best = abs(checkpoints.best_score)
-    return {"step": trainer.step, f"best_validation_{task.best}": best}
+    best = {f"best_validation_{task.metric}": checkpoints.best_score}
+    return {"step": trainer.step, **best}
 
 
-def _check_strategy(config, strategy):
-    buckets = tuple(config.data.bucket_lengths)
-    if _is_tpu(strategy) and len(buckets) > 1:
+def _check_shapes(config, shapes, strategy):
+    if _is_tpu(strategy) and len(shapes) > 1:
+        lengths = tuple(length for _, length in shapes)
         raise UserError(
             "--config.data.bucket_lengths: expected one length, as a TPU program has "
-            f"one shape, found {buckets}; give ({buckets[-1]},)"
+            f"one shape, found {lengths}; give ({lengths[-1]},)"
         )
     replicas = strategy.num_replicas_in_sync
-    settings = config.train
-    unit = settings.get("batch_unit", "sentences")
-    rows = Buckets(buckets, settings.batch_size, unit).rows
-    if any(rows % replicas):
+    if any(rows % replicas for rows, _ in shapes):
         raise UserError(
-            f"--config.train.batch_size: expected batches of a multiple of the "
-            f"{replicas} devices, found {settings.batch_size} {unit}: {rows} rows"
+            "--config.train.batch_size: expected batches of a multiple of the "
+            f"{replicas} devices, found {config.train.batch_size}: batches of "
+            f"{', '.join(str(rows) for rows, _ in shapes)} rows"
         )
 
 
-def _check_one_shape(validation):
-    length, *longer = validation.buckets.lengths
+def _check_one_shape(shapes):
+    (_, length), *longer = shapes
     if longer:
         raise UserError(
             "--config.data.max_length: expected room for all validation data, as a TPU "
             f"program has one shape, found {length} tokens, and an example of up to "
-            f"{longer[-1]}"
+            f"{longer[-1][1]}"
         )
 
 
@@ -126,7 +128,7 @@ def _is_tpu(strategy):
 def _run(task, trainer, evaluator, train, validation, checkpoints, workdir):
     config, settings = task.config, task.config.train
     step = trainer.step
-    total = settings.steps or settings.epochs * train.num_batches
+    total = settings.get("steps") or settings.epochs * train.num_batches
     interval = settings.get("checkpoint_every") or train.num_batches
     log = MetricsLog(workdir, step)
     iterator = trainer.iterate(train.train(config.seed, step))
@@ -145,10 +147,7 @@ def _run(task, trainer, evaluator, train, validation, checkpoints, workdir):
             log.write("train", step, {**where, **totals.metrics(), **rate}, speed)
             if step in (pause, total):
                 metrics = _validate(task, evaluator, validation)
-                score = metrics["accuracy"]
-                if task.best == "loss":
-                    score = -metrics["loss"]
-                checkpoints.save(step, score, train.num_batches)
+                checkpoints.save(step, metrics[task.metric], train.num_batches)
                 log.write("validation", step, {**where, **metrics})
                 bar.write(
                     f"step {step}: validation loss {metrics['loss']:.4f}, "

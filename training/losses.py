@@ -42,14 +42,21 @@ def smoothed_cross_entropy(
         shifted = logits - tf.reduce_max(logits, axis=-1, keepdims=True)
         exponentials = tf.exp(shifted)
         total = tf.reduce_sum(exponentials, axis=-1, keepdims=True)
-        of_target = tf.gather(shifted, targets, batch_dims=shifted.shape.rank - 1)
-        expected = (high - low) * of_target + low * tf.reduce_sum(shifted, axis=-1)
+        target_logit = tf.gather(shifted, targets, batch_dims=shifted.shape.rank - 1)
+        expected = (high - low) * target_logit + low * tf.reduce_sum(shifted, axis=-1)
 
-        def backward(of_loss):
-            of_loss = of_loss[..., None]
+        def backward(d_loss):
+            d_loss = d_loss[..., None]
             smoothed = tf.one_hot(targets, classes, high, low)
-            return of_loss * (exponentials / total - smoothed)
+            return d_loss * (exponentials / total - smoothed)
 
         return tf.math.log(total[..., 0]) - expected - entropy, backward
 
     return loss(tf.cast(logits, tf.float32))
+
+
+def masked_sums(losses, right, real):
+    """Sums of loss, of right targets and of targets, float32, over `real` ones."""
+    real = tf.cast(real, tf.float32)
+    right = tf.cast(right, tf.float32)
+    return tuple(tf.reduce_sum(x) for x in (losses * real, right * real, real))

@@ -3,10 +3,10 @@
 import keras
 import tensorflow as tf
 
+from training.losses import masked_sums
 from training.metrics import Totals
 from training.schedule import WarmupSchedule
 from training.strategy import make_strategy
-from training.tasks import masked_sums
 
 
 class Trainer:

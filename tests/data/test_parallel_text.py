@@ -5,9 +5,9 @@ import gzip
 import pytest
 
 from configs import multi30k, wmt14_en_de, wmt14_en_fr
-from data import parallel_text
+from data.datasets import parallel_text
 from data.errors import DataError, RowErrors
-from data.parallel_text import Pair
+from data.examples import Pair
 
 ENGLISH = b"A dog.\nTwo  men \xe2\x80\xa8 run.\r\nLast"
 GERMAN = b"Ein Hund.\nZwei M\xc3\xa4nner.\n\xc2\xa0Ende \n"

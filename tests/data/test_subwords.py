@@ -9,9 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from configs.multi30k import get_config
-from data import parallel_text, subword_vocabulary, tokenizers
+from data import tokenizers
+from data.datasets import parallel_text
 from data.errors import DataError
-from data.subwords import END, PADDING, START, UNKNOWN, SubwordTokenizer
+from data.tokenizers import subword_vocabulary
+from data.tokenizers.subwords import END, PADDING, START, UNKNOWN, SubwordTokenizer
 
 ALPHABET = "abcdeQ.,'-<>/\u00e4\u00df\u00e9\u00a0\u2028\u4e2d\U0001f389"
 
@@ -200,10 +202,8 @@ def test_vocabulary_file(tokenizer, tmp_path):
     assert subword_vocabulary.given(data) == tokenizer.model
 
 
-def test_every_real_training_line_comes_back(shared, tmp_path):
-    data = get_config().data
-    data.update(dir=str(shared / "multi30k"), cache_dir=str(tmp_path))
-    tokenizer = SubwordTokenizer(subword_vocabulary.trained(data))
+def test_every_real_training_line_comes_back(multi30k):
+    data, tokenizer = multi30k
     assert tokenizer.vocabulary_size == 8000
     pairs = parallel_text.read(data, "train")
     lines = [text for pair in pairs for text in pair]

@@ -7,8 +7,9 @@ import pytest
 
 from configs import ag_news as ag_news_config
 from configs import imdb as imdb_config
-from data import ag_news, imdb
-from data.errors import DataError, Example, RowErrors
+from data.datasets import ag_news, imdb
+from data.errors import DataError, RowErrors
+from data.examples import Example
 
 GOOD = '"3","Wall St.","Stocks ""fall"", oil rises"\n"1","UN","Talks"\n'
 REVIEWS = {

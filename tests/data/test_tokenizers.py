@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.imdb import get_config
-from data import tokenizers, vocabulary
+from data import tokenizers
 from data.errors import DataError
+from data.tokenizers import word_piece_vocabulary as vocabulary
 
 PIECES = ["[PAD]", "[UNK]", "un", "##able", "a", "b", "##b", ",", "cafe"]
 
@@ -27,9 +28,16 @@ def test_word_pieces():
     ]
 
 
+@pytest.fixture(scope="module")
+def bytes_of():
+    """Traced once."""
+    signature = [tf.TensorSpec([None], tf.string)]
+    return tf.function(tokenizers.ByteTokenizer(), input_signature=signature)
+
+
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=5))
-def test_bytes_are_kept(texts):
-    found = ids(tokenizers.ByteTokenizer(), *texts)
+def test_bytes_are_kept(bytes_of, texts):
+    found = bytes_of(tf.constant(texts)).to_list()
     assert [bytes(i - 1 for i in row) for row in found] == texts
 
 
@@ -52,11 +60,19 @@ def test_saved_tokenizers_are_the_same(tokenizer, tmp_path):
     tokenizers.save(tokenizer, tmp_path / "tokenizer")
     twin = tokenizers.load(tmp_path / "tokenizer")
     assert twin.vocabulary_size == tokenizer.vocabulary_size
+    assert twin.identity == tokenizer.identity
     assert ids(twin, "a b, unable") == ids(tokenizer, "a b, unable")
 
 
 def test_no_saved_tokenizer(tmp_path):
     with pytest.raises(DataError, match="tokenizer.json: expected a saved tokenizer"):
+        tokenizers.load(tmp_path)
+
+
+def test_a_tokenizer_of_another_version(tmp_path):
+    (tmp_path / "tokenizer.json").write_text('{"kind": "ByteTokenizer"}')
+    message = "tokenizer.json: expected a tokenizer out of bytes, .*, found ByteTok"
+    with pytest.raises(DataError, match=message):
         tokenizers.load(tmp_path)
 
 

@@ -13,6 +13,8 @@ from decoding.beam_search import IMPOSSIBLE, beam_search, length_penalty
 from models import build_encoder_decoder
 from tests.models.builders import SMALL, TRANSFORMER, randomize
 
+pytestmark = pytest.mark.slow
+
 START, END = 1, 2
 SOURCE = np.array([[5, 3, 5, 4, 2], [4, 2, 0, 0, 0], [3, 3, 4, 2, 0]], "int32")
 
@@ -33,8 +35,8 @@ def search(model, source, beam_size, longest, alpha=0.6, max_lengths=None):
     batch = source.shape[0]
     memory = model.memory(source)
 
-    def step(tokens, cache, position, visible):
-        return model.step(tokens, memory, cache, position, visible)
+    def step(tokens, cache, position):
+        return model.step(tokens, memory, cache, position)
 
     if max_lengths is None:
         max_lengths = np.full(batch, longest)
@@ -62,7 +64,9 @@ def log_probs(model, source, targets):
     return chosen - normalizer
 
 
-@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
+@pytest.mark.parametrize(
+    "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
+)
 def test_beam_of_one_is_greedy(config):
     model, longest = build(20, config), 8
     tokens, _ = search(model, SOURCE, 1, longest)
@@ -77,7 +81,9 @@ def test_beam_of_one_is_greedy(config):
         assert not tokens[row, 0, len(text) :].any()
 
 
-@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
+@pytest.mark.parametrize(
+    "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
+)
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_a_beam_as_large_as_the_space_searches_all_of_it(alpha, config):
     vocabulary, longest, beams = 6, 3, 20
@@ -137,7 +143,7 @@ def scripted_search(logits, limits, beam_size, alpha):
     """
     logits = ops.convert_to_tensor(logits, "float32")
 
-    def step(tokens, cache, position, visible):
+    def step(tokens, cache, position):
         now = ops.take(logits, position, axis=1)
         return ops.take_along_axis(now, tokens[..., None], axis=1), cache
 
@@ -215,7 +221,7 @@ def test_unfinished_hypotheses_fill_the_ranks_that_are_left():
 def test_a_sentence_stops_when_nothing_alive_can_win():
     calls = []
 
-    def step(tokens, cache, position, visible):
+    def step(tokens, cache, position):
         calls.append(1)
         logits = np.full((1, 2, 5), -10.0, "float32")
         logits[..., END] = 5.0
@@ -252,7 +258,9 @@ def test_an_empty_source_is_no_crash():
         assert np.isfinite(scores).all() and tokens.shape == (1, 4, 6)
 
 
-@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
+@pytest.mark.parametrize(
+    "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
+)
 def test_compiles_with_static_shapes(config):
     model = build(20, config)
     # So long that recent positions settle and the cache grows.
@@ -272,8 +280,8 @@ def test_compiles_with_static_shapes(config):
 def search_tensors(model):
     memory = model.memory(ops.convert_to_tensor(SOURCE))
 
-    def step(tokens, cache, position, visible):
-        return model.step(tokens, memory, cache, position, visible)
+    def step(tokens, cache, position):
+        return model.step(tokens, memory, cache, position)
 
     return beam_search(
         step,

@@ -7,11 +7,13 @@ import pytest
 import sentencepiece
 from ml_collections import ConfigDict
 
-from data.subwords import SubwordTokenizer
+from common.errors import UserError
+from data.tokenizers.subwords import SubwordTokenizer
 from decoding.translator import Translation, Translator
 from models import build_encoder_decoder
 from tests.models.builders import SMALL, randomize
-from training.errors import UserError
+
+pytestmark = pytest.mark.slow
 
 # The last but one is longer than the last bucket.
 TEXTS = ["a dog", "", "two dogs run in the snow today", "a " * 40, "snow"]

@@ -2,30 +2,93 @@
 
 import keras
 import numpy as np
+import pytest
 
-from models import build_classifier
+from models import (
+    ARCHITECTURES,
+    build_classifier,
+    build_encoder_decoder,
+    variant_config,
+    variants,
+)
 
 VOCABULARY_SIZE = 40
 SMALL = {
-    "encoder": "transevolve",
+    "architecture": "transevolve",
+    "attention": {"name": "factored"},
     "hidden_dim": 32,
     "num_heads": 4,
     "ffn_dim": 64,
     "num_blocks": 2,
     "num_depths": 3,
     "feed_forward": "dense",
-    "form": "factored",
     "fidelity": "paper",
     "dropout": 0.0,
 }
+LITERAL = {"name": "literal"}
 TRANSFORMER = {
-    "encoder": "transformer",
+    "architecture": "transformer",
+    "attention": {"name": "softmax"},
     "hidden_dim": 32,
     "num_heads": 4,
     "ffn_dim": 64,
     "num_layers": 2,
     "dropout": 0.0,
 }
+
+EACH_ARCHITECTURE = pytest.mark.parametrize(
+    "config", [SMALL, TRANSFORMER], ids=["transevolve", "transformer"]
+)
+
+
+def _small_configs():
+    """{name: small `model` config}: each architecture with each of its mechanisms.
+
+    A mechanism with the last of its architecture's variants stands for the others.
+    """
+    found = {}
+    for name in variants():
+        config = variant_config(name)
+        base = list(ARCHITECTURES[config["architecture"]].variants)[-1]
+        if not name.startswith(base):
+            continue
+        for field in ("num_layers", "num_depths"):
+            if field in config:
+                config[field] = 2
+        sizes = {"hidden_dim": 32, "num_heads": 4, "ffn_dim": 64, "dropout": 0.0}
+        found[name] = {**config, **sizes}
+    return found
+
+
+SMALL_CONFIGS = _small_configs()
+
+
+def numpy(tensor):
+    return keras.ops.convert_to_numpy(tensor)
+
+
+def build_any(config, decoder: bool):
+    """A classifier or an encoder-decoder whose every weight is random."""
+    if decoder:
+        return randomize(build_encoder_decoder(config, VOCABULARY_SIZE))
+    return randomize(build_classifier(config, VOCABULARY_SIZE, 4))
+
+
+def compiled(model, inputs):
+    """The model's output by XLA, and the shape that was known before it ran."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        weights = [variable.value for variable in model.trainable_variables]
+        rest = [variable.value for variable in model.non_trainable_variables]
+        run = jax.jit(lambda *x: model.stateless_call(weights, rest, *x)[0])
+        return numpy(run(*inputs)), jax.eval_shape(run, *inputs).shape
+    import tensorflow as tf
+
+    run = tf.function(lambda *x: model(*x), jit_compile=True)
+    specs = [tf.TensorSpec(x.shape, "int32") for x in inputs]
+    shape = run.get_concrete_function(*specs).output_shapes
+    return numpy(run(*inputs)), shape.as_list()
 
 
 def build(num_classes=4, **changes):
@@ -37,7 +100,7 @@ def build(num_classes=4, **changes):
 def randomize(model, seed=0):
     random = np.random.default_rng(seed)
     for weight in sorted(model.trainable_variables, key=lambda weight: weight.path):
-        value = keras.ops.convert_to_numpy(weight)
+        value = numpy(weight)
         weight.assign(value + random.normal(0, 0.1, value.shape))
     return model
 

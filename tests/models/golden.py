@@ -55,14 +55,14 @@ def build_seq2seq(golden, form):
 
 def _config(form, feed_forward):
     return {
-        "encoder": "transevolve",
+        "architecture": "transevolve",
+        "attention": {"name": form},
         "hidden_dim": 128,
         "num_heads": 2,
         "ffn_dim": 512,
         "num_blocks": 1,
         "num_depths": 2,
         "feed_forward": feed_forward,
-        "form": form,
         "fidelity": "official",
         "dropout": 0.1,
     }

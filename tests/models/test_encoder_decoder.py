@@ -5,20 +5,29 @@ import numpy as np
 import pytest
 from keras import ops
 
-from configs.common import SIZES, VARIANTS
+from benchmarks.models import model_config
 from models import build_encoder_decoder
-from models.convert import fold_rotations, to_form
-from models.decoding_cache import RECENT, grow, settle, visible_slots
+from models.attention.cache import RECENT, SlotMap, grow, settle
+from models.convert import fold_rotations, with_attention
 from tests.models import golden as goldens
-from tests.models.builders import SMALL, TRANSFORMER, VOCABULARY_SIZE, randomize, tokens
+from tests.models.builders import (
+    LITERAL,
+    SMALL,
+    TRANSFORMER,
+    VOCABULARY_SIZE,
+    randomize,
+    tokens,
+)
 from tests.models.gradients import gradients
+
+pytestmark = pytest.mark.slow
 
 MODELS = {
     "fullff-1": {**SMALL, "num_blocks": 1},
     "fullff-2": SMALL,
     "randomff-1": {**SMALL, "num_blocks": 1, "feed_forward": "rotation"},
     "randomff-2": {**SMALL, "feed_forward": "rotation"},
-    "literal": {**SMALL, "form": "literal"},
+    "literal": {**SMALL, "attention": LITERAL},
     "official": {**SMALL, "fidelity": "official"},
     "transformer": TRANSFORMER,
 }
@@ -53,6 +62,7 @@ def golden():
     return goldens.load("official_seq2seq_full")
 
 
+@pytest.mark.jax
 @pytest.mark.parametrize("form", ["literal", "factored"])
 def test_official_outputs_at_real_tokens(golden, form):
     model = goldens.build_seq2seq(golden, form)
@@ -82,7 +92,7 @@ OFFICIAL_COUNTS = {
 
 @pytest.mark.parametrize("variant", OFFICIAL_COUNTS)
 def test_literal_parameter_counts(variant):
-    config = {**VARIANTS[variant], **SIZES["base"], "form": "literal"}
+    config = model_config(f"{variant}-literal", "base")
     for fidelity, unused in (("official", 0), ("paper", 12 * 1536)):
         expected = OFFICIAL_COUNTS[variant]
         if "randomff" in variant:
@@ -92,7 +102,7 @@ def test_literal_parameter_counts(variant):
 
 
 def test_transformer_parameter_count():
-    config = {**VARIANTS["transformer"], **SIZES["base"]}
+    config = model_config("transformer", "base")
     feed_forward = 2 * 512 * 2048 + 2048 + 512
     encoder_layer = 4 * 512**2 + feed_forward + 2 * 1024
     decoder_layer = 8 * 512**2 + feed_forward + 3 * 1024
@@ -130,7 +140,7 @@ def test_rows_are_independent(model):
 @pytest.mark.parametrize("fidelity", ["paper", "official"])
 def test_forms_agree(fidelity):
     literal = build("literal", fidelity=fidelity)
-    factored = to_form(literal, "factored")
+    factored = with_attention(literal, "factored")
     real = TARGET != 0
     np.testing.assert_allclose(
         numpy(factored(SOURCE, TARGET))[real],
@@ -156,19 +166,18 @@ def decode(model, source, target):
     batch, length = target.shape
     memory = model.memory(source)
     cache = grow(model.empty_cache(batch, 1), 3 * RECENT)
-    slots = ops.zeros((batch, 1, 3 * RECENT), "int32")
     logits = []
     for position in range(length):
         if position and position % RECENT == 0:
             cache = settle(cache, position)
-        visible = visible_slots(slots, position)
         step, cache = model.step(
-            target[:, position : position + 1], memory, cache, position, visible
+            target[:, position : position + 1], memory, cache, position
         )
         logits.append(numpy(step))
     return np.concatenate(logits, axis=1)
 
 
+@pytest.mark.jax
 def test_cached_steps_equal_the_full_pass(model):
     """Past two settlings of the recent slots."""
     target = tokens(length=2 * RECENT + 3, padding=[(0, slice(5, None))], seed=1)
@@ -213,10 +222,8 @@ def test_beams_see_their_own_past(model):
         texts = np.take_along_axis(texts, pick, axis=1)
         slots[:, :, position] = np.arange(beams)
         texts[:, :, position] = chosen[:, :, position]
-        visible = visible_slots(ops.convert_to_tensor(slots), position)
-        logits, cache = model.step(
-            chosen[:, :, position], memory, cache, position, visible
-        )
+        cache = cache._replace(slots=SlotMap(ops.convert_to_tensor(slots)))
+        logits, cache = model.step(chosen[:, :, position], memory, cache, position)
         # Later positions are padding: one shape, which JAX compiles once.
         alone = texts.reshape(batch * beams, length)
         expected = numpy(model(np.repeat(SOURCE, beams, axis=0), alone))[:, position]

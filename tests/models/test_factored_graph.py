@@ -3,7 +3,8 @@
 import keras
 import pytest
 
-from tests.models.builders import build
+from tests.models.builders import LITERAL, build
+from tests.models.graphs import taken_operations
 
 LENGTH = 48  # no other size of the model
 
@@ -30,24 +31,6 @@ def square_tensors(model):
     ]
 
 
-def taken_operations(graph):
-    """Operations that the outputs depend on: TensorFlow leaves out the others.
-
-    Of a conditional, those of the branch that runs where the fast form is safe.
-    """
-    waiting, seen = [tensor.op for tensor in graph.outputs], set()
-    while waiting:
-        operation = waiting.pop()
-        if operation in seen:
-            continue
-        seen.add(operation)
-        waiting += [tensor.op for tensor in operation.inputs]
-        yield operation
-        if operation.type in ("If", "StatelessIf"):
-            branch = graph._get_function(operation.get_attr("then_branch").name)
-            yield from taken_operations(branch.graph)
-
-
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="traces a TensorFlow graph"
 )
@@ -66,7 +49,8 @@ class TestSquareTensors:
 
     def test_those_of_the_literal_form_do_grow(self):
         few, many = (
-            len(square_tensors(self.model(depths, form="literal"))) for depths in (2, 6)
+            len(square_tensors(self.model(depths, attention=LITERAL)))
+            for depths in (2, 6)
         )
         assert many > 2 * few
 

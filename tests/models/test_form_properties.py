@@ -7,8 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from tests.models.attention import Attend, attention_pair, equation_9, numpy, set_logits
+from tests.models.forms import Attend, attention_pair, equation_9, numpy, set_logits
 from tests.models.gradients import gradients
+
+pytestmark = pytest.mark.slow
 
 CASES = {
     "real": st.lists(st.booleans(), min_size=1, max_size=17),
@@ -109,6 +111,7 @@ def test_forms_agree(**case):
     check(case, compiled=False)
 
 
+@pytest.mark.jax
 @settings(max_examples=3, derandomize=True)
 @given(**CASES)
 @example(**TYPICAL)
@@ -125,6 +128,7 @@ def bfloat16():
     keras.config.set_dtype_policy("float32")
 
 
+@pytest.mark.jax
 @pytest.mark.parametrize("compiled", [False, True], ids=["", "xla"])
 @pytest.mark.parametrize("feed", ["even", "padded", "causal", "past the guard"])
 def test_bfloat16_is_as_precise_as_its_logits(bfloat16, feed, compiled):

@@ -8,6 +8,8 @@ from models.embedding import sinusoidal_positions
 from tests.models import golden as goldens
 from tests.models.gradients import gradients
 
+pytestmark = pytest.mark.jax
+
 
 @pytest.fixture(scope="module", params=["full", "random"])
 def golden(request):

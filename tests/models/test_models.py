@@ -7,11 +7,11 @@ from keras import ops
 
 from models import build_classifier
 from models.convert import fold_rotations
-from models.rotation_dense import RotationDense
-from tests.models.builders import SMALL, TRANSFORMER, build, randomize, tokens
+from models.transevolve.rotation_dense import RotationDense
+from tests.models.builders import LITERAL, SMALL, TRANSFORMER, build, randomize, tokens
 
 BASE = {
-    "encoder": "transevolve",
+    "architecture": "transevolve",
     "hidden_dim": 512,
     "num_heads": 8,
     "ffn_dim": 2048,
@@ -44,7 +44,7 @@ def test_parameter_counts(feed_forward, num_blocks, form, fidelity):
         "feed_forward": feed_forward,
         "num_blocks": num_blocks,
         "num_depths": 6 // num_blocks,
-        "form": form,
+        "attention": {"name": form},
         "fidelity": fidelity,
     }
     expected = OFFICIAL_COUNTS[feed_forward, num_blocks]
@@ -56,7 +56,12 @@ def test_parameter_counts(feed_forward, num_blocks, form, fidelity):
 
 
 def test_transformer_parameter_count():
-    config = {**BASE, "encoder": "transformer", "num_layers": 6}
+    config = {
+        **BASE,
+        "architecture": "transformer",
+        "attention": {"name": "softmax"},
+        "num_layers": 6,
+    }
     layer = 4 * 512**2 + 2 * 512 * 2048 + 2048 + 512 + 2 * 1024
     expected = 32_000 * 512 + 6 * layer + 2 * 1024 + 512 * 4 + 4
     assert build_classifier(config, 32_000, 4).count_params() == expected
@@ -66,7 +71,7 @@ def test_transformer_parameter_count():
     "make",
     [
         build,
-        lambda: build(form="literal"),
+        lambda: build(attention=LITERAL),
         lambda: build(feed_forward="rotation"),
         transformer,
     ],
@@ -140,7 +145,9 @@ class TestEveryEncoder:
         np.testing.assert_allclose(numpy(compiled(ids)), expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("config", [SMALL, TRANSFORMER], ids=lambda c: c["encoder"])
+@pytest.mark.parametrize(
+    "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
+)
 def test_no_two_dropouts_share_a_seed(config):
     model = build_classifier({**config, "dropout": 0.1}, 40, 4, seed=3)
     seeds = [
@@ -220,7 +227,7 @@ def test_rotation_rows_have_the_norms_of_appendix_b(width, units):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"form": "quick"}, "form must be one of"),
+        ({"attention": {"name": "quick"}}, "attention must be one of"),
         ({"feed_forward": "none"}, "feed_forward must be one of"),
         ({"fidelity": "exact"}, "fidelity must be one of"),
         ({"num_heads": 5}, "must be a multiple of twice num_heads=5"),

@@ -3,9 +3,9 @@
 import pytest
 import tensorflow as tf
 
+from common.errors import UserError
 from configs import multi30k
-from tests.test_translation_scripts import FLAGS, write
-from training.errors import UserError
+from tests.translation import FLAGS, write
 from training.loop import train_and_evaluate
 
 

@@ -4,9 +4,12 @@ import importlib
 
 import pytest
 
-from data import ag_news, imdb
+from data.datasets import ag_news, imdb
+from reporting.evaluation import markdown
 from training.evaluation import evaluate
 from training.loop import train_and_evaluate
+
+pytestmark = pytest.mark.slow
 
 TINY = {
     "model.hidden_dim": 16,
@@ -60,7 +63,8 @@ def test_from_files(task, write, names, tmp_path):
     config.data.update(source="files", dir=str(tmp_path))
     result = train_and_evaluate(config, tmp_path / "run")
     assert result["step"] == 5
-    result, table = evaluate(tmp_path / "run")
+    result, found = evaluate(tmp_path / "run")
+    table = markdown(found)
     assert result["task"] == task and result["examples"] == 20
     assert len(table.splitlines()) == 2 + len(names)
     assert all(f"| {name} |" in table for name in names)
@@ -73,6 +77,7 @@ def test_from_tfds(tmp_path):
     config.data.dir = str(tmp_path / "tfds")
     with tfds.testing.mock_data(num_examples=12):
         train_and_evaluate(config, tmp_path / "run")
-        result, table = evaluate(tmp_path / "run")
+        result, found = evaluate(tmp_path / "run")
+    table = markdown(found)
     assert result["examples"] == 12
     assert all(f"| {name} |" in table for name in ag_news.CLASS_NAMES)

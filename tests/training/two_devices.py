@@ -6,7 +6,7 @@ two_devices.py TASK WORKDIR FOLDER, the folder of a cache or of parallel text.
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import tensorflow as tf  # noqa: E402
 
@@ -17,7 +17,7 @@ tf.config.set_logical_device_configuration(
 
 from configs import listops, multi30k  # noqa: E402
 from models import build_classifier  # noqa: E402
-from tests import test_scripts, test_translation_scripts  # noqa: E402
+from tests import scripts, translation  # noqa: E402
 from training.loop import train_and_evaluate  # noqa: E402
 from training.strategy import make_strategy, separate_dropout  # noqa: E402
 
@@ -27,11 +27,11 @@ task, workdir, folder = sys.argv[1], *map(Path, sys.argv[2:])
 def make_config():
     if task == "listops":
         config = listops.get_config("transevolve-fullff-1")
-        flags = {**test_scripts.FLAGS, "data.bucket_lengths": (16, 24)}
+        flags = {**scripts.FLAGS, "data.bucket_lengths": (16, 24)}
     else:
         config = multi30k.get_config("transevolve-fullff-1")
         flags = {
-            **test_translation_scripts.FLAGS,
+            **translation.FLAGS,
             "data.dir": str(folder),
             "data.bucket_lengths": (12, 24),
             # 8 rows or 4.

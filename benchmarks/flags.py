@@ -1,0 +1,122 @@
+"""The flags of benchmark.py, in groups: a command takes some of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from absl import flags
+from ml_collections import config_flags
+
+from common.errors import UserError
+
+FLAGS = flags.FLAGS
+
+
+class Group(NamedTuple):
+    """Flags that belong together.
+
+    Attributes:
+      define: defines them.
+      arguments: what a command's `measure` is called with, once they are parsed.
+    """
+
+    define: Callable[[], None]
+    arguments: Callable[[], dict]
+
+
+def models(size: str = "small", lengths: str = "1000,2000,3000,4000") -> Group:
+    """Which models, of which size, on which lengths; with these defaults."""
+
+    def define():
+        from models import variants  # imports TensorFlow
+
+        names = variants(in_paper=True)
+        flags.DEFINE_list("models", names, "Variants; or keras-hub, but for decode.")
+        flags.DEFINE_enum("size", size, ["small", "base"], "Width 256 or 512.")
+        flags.DEFINE_list("lengths", lengths.split(","), "Tokens in a sequence.")
+
+    def arguments():
+        for length in FLAGS.lengths:
+            if not length.isdecimal() or int(length) < 1:
+                raise UserError(
+                    f"--lengths: expected positive numbers, found {length!r}"
+                )
+        for name in ("models", "lengths"):
+            chosen = FLAGS[name].value
+            if not chosen or len(set(chosen)) < len(chosen):
+                raise UserError(f"--{name}: expected different ones, found {chosen}")
+        lengths = [int(length) for length in FLAGS.lengths]
+        return {"names": FLAGS.models, "lengths": lengths, "size": FLAGS.size}
+
+    return Group(define, arguments)
+
+
+def _define_batch():
+    help = "As many sequences as fit, at least one."
+    flags.DEFINE_integer("tokens_per_batch", 4000, help, lower_bound=1)
+
+
+def _define_step():
+    precisions = ["float32", "bfloat16"]
+    help = "Of activations and products."
+    flags.DEFINE_enum("precision", "float32", precisions, help)
+    help = "Training step or forward pass."
+    flags.DEFINE_enum("mode", "train", ["train", "inference"], help)
+
+
+def _define_rounds():
+    help = "Timed rounds, after one to warm up."
+    flags.DEFINE_integer("rounds", 5, help, lower_bound=5)
+
+
+def _define_search():
+    flags.DEFINE_integer("beam", 4, "Hypotheses.", lower_bound=1)
+    flags.DEFINE_integer("batch", 8, "Sentences.", lower_bound=1)
+    flags.DEFINE_bool("recompute", True, "Time that too; slow.")
+
+
+def _search():
+    return {
+        "beam_size": FLAGS.beam,
+        "batch_size": FLAGS.batch,
+        "recompute": FLAGS.recompute,
+    }
+
+
+def _define_config():
+    help = "As train.py takes it, with its --config.FIELD flags."
+    config_flags.DEFINE_config_file("config", None, help)
+
+
+def _config():
+    if FLAGS.config is None:
+        raise UserError("--config: expected a task and variant, found nothing")
+    return {"config": FLAGS.config}
+
+
+def _define_plot():
+    flags.DEFINE_string("plot", None, "Write a PNG here.")
+
+
+def _check_plot():
+    if FLAGS.plot and Path(FLAGS.plot).suffix != ".png":
+        name = Path(FLAGS.plot).name
+        raise UserError(f"--plot: expected a name in .png, found {name}")
+    return {}
+
+
+def _define_pairs():
+    flags.DEFINE_integer("pairs", 5_000_000, "Of sentences.", lower_bound=10_000)
+
+
+BATCH = Group(_define_batch, lambda: {"tokens_per_batch": FLAGS.tokens_per_batch})
+STEP = Group(_define_step, lambda: {"precision": FLAGS.precision, "mode": FLAGS.mode})
+ROUNDS = Group(_define_rounds, lambda: {"rounds": FLAGS.rounds})
+XLA = Group(
+    lambda: flags.DEFINE_bool("xla", False, "Compile by XLA."),
+    lambda: {"jit_compile": FLAGS.xla},
+)
+SEARCH = Group(_define_search, _search)
+CONFIG = Group(_define_config, _config)
+PLOT = Group(_define_plot, _check_plot)
+PAIRS = Group(_define_pairs, lambda: {"num_pairs": FLAGS.pairs})

@@ -1,0 +1,1 @@
+"""What every room may use: errors for people, fields of configs, progress bars."""

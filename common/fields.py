@@ -1,0 +1,116 @@
+"""What a field of a config may hold, declared by the code that reads it.
+
+A declaration is {name of the field: `Field`}. `docs/flags.md` is made of them.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from common.errors import UserError
+
+
+class Field(NamedTuple):
+    """One field.
+
+    Attributes:
+      help: what it is, a sentence or less.
+      expected: what it may hold, for an error's "expected ..., found ...".
+      accepts: function of a value that says whether it may be held.
+    """
+
+    help: str
+    expected: str
+    accepts: Callable[[Any], bool]
+
+
+def integer(help: str, minimum: int = 1, below: int | None = None) -> Field:
+    """A whole number from `minimum`, and below `below` if that is given."""
+    end = "" if below is None else f" to below {below:,}"
+
+    def accepts(value):
+        return _is_whole(value) and minimum <= value < (below or math.inf)
+
+    return Field(help, f"a whole number from {minimum}{end}", accepts)
+
+
+def positive(help: str) -> Field:
+    """A finite number above 0."""
+    return Field(help, "a number above 0", lambda x: _is_number(x) and x > 0)
+
+
+def not_negative(help: str) -> Field:
+    """A finite number from 0."""
+    return Field(help, "a number from 0", lambda x: _is_number(x) and x >= 0)
+
+
+def rate(help: str) -> Field:
+    """A number from 0 to below 1."""
+    return Field(
+        help, "a rate from 0 to below 1", lambda x: _is_number(x) and 0 <= x < 1
+    )
+
+
+def choice(help: str, *allowed: str) -> Field:
+    """One of some words."""
+    return Field(help, f"one of {', '.join(allowed)}", lambda x: x in allowed)
+
+
+def text(help: str) -> Field:
+    """Any text but none."""
+    return Field(help, "a text", lambda x: isinstance(x, str) and bool(x))
+
+
+def lengths(help: str) -> Field:
+    """Whole numbers above 0, each larger than the one before."""
+
+    def accepts(value):
+        return (
+            isinstance(value, tuple | list)
+            and len(value) > 0
+            and all(_is_whole(x) and x > 0 for x in value)
+            and list(value) == sorted(set(value))
+        )
+
+    return Field(help, "increasing whole numbers above 0", accepts)
+
+
+def optional(field: Field) -> Field:
+    """The field, or None."""
+    return field._replace(
+        expected=f"{field.expected}, or none",
+        accepts=lambda x: x is None or field.accepts(x),
+    )
+
+
+def _is_whole(value):
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value):
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
+
+
+def below(part: str, fields: Mapping[str, Field]) -> dict[str, Field]:
+    """The fields by their whole names, e.g. "train.steps" of the part "train"."""
+    return {f"{part}.{name}": field for name, field in fields.items()}
+
+
+def fail(name: str, expected: str, found) -> None:
+    """Raises the `UserError` of a field, by its whole name, e.g. "train.steps"."""
+    raise UserError(f"--config.{name}: expected {expected}, found {found}")
+
+
+def check(fields: Mapping[str, Field], values: Mapping) -> None:
+    """Checks values, {whole name: value}, against what is declared for them.
+
+    Raises:
+      UserError: naming the first bad field, what was expected and what was found.
+    """
+    for name, value in values.items():
+        if name in fields and not fields[name].accepts(value):
+            fail(name, fields[name].expected, value)

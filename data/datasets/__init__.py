@@ -1,0 +1,1 @@
+"""One module a dataset; `data` says what it has."""

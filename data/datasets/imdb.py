@@ -1,0 +1,104 @@
+"""IMDB: positive and negative film reviews (Maas et al. 2011)."""
+
+import hashlib
+import json
+import lzma
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from common.fields import choice
+from data import files, tfds_source
+from data.errors import DataError, bad_row
+from data.examples import Example
+
+KIND = "classification"
+CLASS_NAMES = ("negative", "positive")
+SPLITS = ("train", "test")
+SOURCES = ("tfds", "files")
+TOKENIZERS = ("wordpiece", "bytes")
+FIELDS = {"source": choice("TensorFlow Datasets, or the authors' aclImdb/.", *SOURCES)}
+TFDS_NAME = "imdb_reviews"
+LAYOUT = "the folder aclImdb/ or its .tar.gz"
+FOLDERS = ("neg", "pos")
+
+
+def read(config, split: str) -> Iterator[Example | DataError]:
+    """Yields the examples of "train" or "test", in an order that files do not change.
+
+    Files are read straight from the archive, or from the unpacked folder.
+    """
+    if config.source == "tfds":
+        for row in tfds_source.rows(TFDS_NAME, split, config.dir):
+            yield Example(row["text"], int(row["label"]))
+        return
+    root = _root(config)
+    reviews = _from_archive(root, split) if root.is_file() else _from(root, split)
+    found = 0
+    for path, label, raw in reviews:
+        found += 1
+        yield _check(path, label, raw)
+    if not found:
+        raise DataError(
+            f"{root}: expected reviews in aclImdb/{split}/pos/*.txt and "
+            f"aclImdb/{split}/neg/*.txt, found none"
+        )
+
+
+def identify(config, split: str):
+    """A value that changes when the source does."""
+    if config.source == "tfds":
+        return tfds_source.identify(TFDS_NAME, config.dir)
+    root = _root(config)
+    if root.is_file():
+        return files.identify(root), split
+    folders = (root / split / folder for folder in FOLDERS)
+    reviews = (path for folder in folders for path in sorted(folder.glob("*.txt")))
+    listing = json.dumps([files.identify(path) for path in reviews])
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def _root(config) -> Path:
+    root = files.data_path(config.dir, "IMDB", LAYOUT)
+    if root.is_dir() and (root / "aclImdb").is_dir():
+        root = root / "aclImdb"
+    if root.is_dir():
+        for folder in (root / split / name for split in SPLITS for name in FOLDERS):
+            if not folder.is_dir():
+                raise DataError(f"{folder}: expected {LAYOUT}, found no such folder")
+        return root
+    return files.require_file(root, LAYOUT)
+
+
+def _from(root, split):
+    for label, folder in enumerate(FOLDERS):
+        for path in sorted((root / split / folder).glob("*.txt")):
+            yield path, label, path.read_bytes()
+
+
+def _from_archive(archive, split):
+    prefixes = {f"aclImdb/{split}/{name}/": i for i, name in enumerate(FOLDERS)}
+    reviews = []
+    try:
+        with tarfile.open(archive, "r:*") as tar:
+            for member in tar:
+                folder = member.name[: member.name.rfind("/") + 1]
+                label = prefixes.get(folder.removeprefix("./"))
+                if label is not None and member.name.endswith(".txt"):
+                    path = f"{archive}:{member.name}"
+                    reviews.append((path, label, tar.extractfile(member).read()))
+    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        raise DataError(f"{archive}: expected {LAYOUT}, found {error}") from None
+    reviews.sort(key=lambda review: (review[1], review[0]))
+    yield from reviews
+
+
+def _check(path, label, raw):
+    if not raw.strip():
+        return bad_row(path, 1, "a review", "an empty file")
+    for number, line in enumerate(raw.split(b"\n"), start=1):
+        text = files.decode_line(path, number, line)
+        if isinstance(text, DataError):
+            return text
+    return Example(raw, label)

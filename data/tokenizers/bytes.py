@@ -1,0 +1,33 @@
+"""Text as bytes."""
+
+from pathlib import Path
+
+import tensorflow as tf
+
+
+class ByteTokenizer:
+    """Every byte b becomes the id b + 1."""
+
+    name = "bytes"
+    FIELDS = {}
+    vocabulary_size = 257
+    identity = "bytes"
+
+    @classmethod
+    def make(cls, config) -> "ByteTokenizer":
+        """See `data.tokenizers`."""
+        return cls()
+
+    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Token ids, int32 [batch, (length)], of a string tensor [batch]."""
+        flat = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
+        ids = tf.cast(flat, tf.int32) + 1
+        return tf.RaggedTensor.from_row_lengths(ids, tf.strings.length(texts))
+
+    def save(self, directory: Path) -> None:
+        """Nothing needs to be kept."""
+
+    @classmethod
+    def load(cls, directory: Path) -> "ByteTokenizer":
+        """See `data.tokenizers`."""
+        return cls()

@@ -1,0 +1,198 @@
+"""Where the subwords come from: a file, or the training text."""
+
+import hashlib
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+from common.progress import progress_bar
+from data import DATASETS, files
+from data.errors import DataError, RowErrors
+
+PADDING, UNKNOWN, START, END = range(4)
+# All runs on a corpus share its subwords, whatever their own seed.
+SEED = 0
+
+_TRAIN = """
+import json, sys, sentencepiece
+sentencepiece.SentencePieceTrainer.train(**json.loads(sys.argv[1]))
+"""
+
+
+def given(config) -> bytes:
+    """The SentencePiece model of `vocab_file`.
+
+    Raises:
+      DataError: if it is no such model, or has other special ids.
+    """
+    path = Path(config.vocab_file).expanduser()
+    expected = "a SentencePiece model"
+    model = files.require_file(path, expected).read_bytes()
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError:
+        raise DataError(f"{path}: expected {expected}, found another file") from None
+    expected = (PADDING, UNKNOWN, START, END)
+    found = (
+        processor.pad_id(),
+        processor.unk_id(),
+        processor.bos_id(),
+        processor.eos_id(),
+    )
+    if found != expected:
+        raise DataError(
+            f"{path}: expected a SentencePiece model with the ids {expected} of <pad>, "
+            f"<unk>, <s> and </s>, found {found}"
+        )
+    return model
+
+
+def trained(config) -> bytes:
+    """A SentencePiece model learned from all texts of the training split, once.
+
+    Raises:
+      DataError: if the text cannot be had or read, or does not fit `vocab_size`.
+    """
+    module = DATASETS[config.dataset]
+    # Of parallel text: the same sentences the other way round are another sample.
+    languages = ("source_language", "target_language")
+    identity = [
+        module.identify(config, "train"),
+        *(config[field] for field in languages if field in config),
+        config.on_error,
+        config.vocab_size,
+        config.vocab_sentences,
+        sentencepiece.__version__,
+    ]
+    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
+    path = Path(config.cache_dir).expanduser() / f"subwords-{key}.model"
+    if not path.exists():
+        rows = progress_bar(
+            module.read(config, "train"),
+            desc="reading for the vocabulary",
+            total=module.count(config, "train"),
+            unit=" rows",
+            unit_scale=True,
+        )
+        rows = RowErrors(config.on_error).keep_good(rows)
+        sentences = (text for row in rows for text in row.texts)
+        chosen = sample(sentences, config.vocab_sentences, SEED)
+        _write(path, learn(chosen, config.vocab_size))
+    return path.read_bytes()
+
+
+def sample(sentences: Iterable[bytes], size: int, seed: int) -> list[bytes]:
+    """At most `size` of the sentences, each as likely as any other, in one pass."""
+    draw = random.Random(seed).random
+    chosen = []
+    for number, sentence in enumerate(sentences):
+        if number < size:
+            chosen.append(sentence)
+        elif (place := int(draw() * (number + 1))) < size:
+            chosen[place] = sentence
+    return chosen
+
+
+def learn(sentences: list[bytes], vocab_size: int) -> bytes:
+    """A SentencePiece model of `vocab_size` byte-pair subwords.
+
+    Raises:
+      DataError: if the sentences yield fewer subwords, or need more.
+    """
+    if not sentences:
+        raise DataError("train: expected sentences to learn subwords from, found none")
+    with tempfile.TemporaryDirectory() as folder:
+        text, rules, model = (Path(folder, name) for name in ("text", "rules", "model"))
+        text.write_bytes(b"\n".join(sentences))
+        # No normalization but this: SentencePiece's sign for a space is one. It would
+        # be anyway, but without any rule each copy that TensorFlow makes logs a line.
+        rules.write_text("2581\t20\n")
+        settings = {
+            "input": str(text),
+            "model_prefix": str(model),
+            "model_type": "bpe",
+            "vocab_size": vocab_size,
+            "pad_id": PADDING,
+            "unk_id": UNKNOWN,
+            "bos_id": START,
+            "eos_id": END,
+            # So that decoding gives the very text back.
+            "normalization_rule_tsv": str(rules),
+            "remove_extra_whitespaces": False,
+            # The rarest characters, one in 10,000 of the text, are written as bytes:
+            # web text holds thousands of them, which would fill the vocabulary.
+            "byte_fallback": True,
+            "character_coverage": 0.9999,
+        }
+        _train(settings, f"learning subwords from {len(sentences):,} sentences")
+        fields = ModelProto.FromString(model.with_suffix(".model").read_bytes())
+    # The same text gives the same model, wherever the files were.
+    fields.normalizer_spec.ClearField("normalization_rule_tsv")
+    fields.trainer_spec.ClearField("input")
+    fields.trainer_spec.ClearField("model_prefix")
+    return fields.SerializeToString(deterministic=True)
+
+
+def _train(settings, title):
+    """Runs SentencePiece in a process of its own, which gives its memory back.
+
+    What it logs moves the bar: no other way leads from its loop to Python.
+    """
+    command = [sys.executable, "-c", _TRAIN, json.dumps(settings)]
+    vocab_size, log = settings["vocab_size"], deque(maxlen=50)
+    with (
+        subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, errors="replace"
+        ) as process,
+        progress_bar(desc=title, total=vocab_size, unit=" subwords") as bar,
+    ):
+        try:
+            for line in process.stderr:
+                log.append(line)
+                if size := re.search(r" size=(\d+)", line):
+                    bar.update(int(size[1]) - bar.n)
+        except BaseException:
+            process.kill()
+            raise
+        if not process.wait():
+            bar.update(vocab_size - bar.n)
+    if process.returncode:
+        raise _explain(process.returncode, "".join(log), vocab_size)
+
+
+def _explain(returncode, log, vocab_size):
+    if returncode < 0:
+        return DataError(
+            f"train: SentencePiece was ended by signal {-returncode}, as happens when "
+            "memory runs out; --config.data.vocab_sentences bounds what it holds"
+        )
+    message = " ".join(log.rsplit("RuntimeError:")[-1].split())
+    if most := re.search(r"value <= (\d+)", message):
+        expected = f"at most {most[1]}, all that the training text yields"
+    elif least := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        expected = f"at least {least[1]}, for the characters of the training text"
+    else:
+        return DataError(
+            "train: expected text to learn subwords from; SentencePiece ended with: "
+            f"{message}"
+        )
+    return DataError(
+        f"--config.data.vocab_size: expected {expected}, found {vocab_size}"
+    )
+
+
+def _write(path, model):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
+    unfinished.write_bytes(model)
+    os.replace(unfinished, path)

@@ -1,0 +1,75 @@
+"""BERT's word pieces."""
+
+from itertools import chain
+from pathlib import Path
+
+import tensorflow as tf
+
+from common.fields import choice, integer, optional, text
+from data import DATASETS
+from data.errors import RowErrors
+from data.tokenizers import word_piece_vocabulary
+
+FILE_NAME = "vocab.txt"
+
+
+class WordPieceTokenizer:
+    """BERT's uncased word pieces: lower case, no accents, greedy longest match.
+
+    No [CLS] and [SEP] are added: the classifier averages over tokens.
+
+    Args:
+      vocabulary: word pieces; the line number is the id. [PAD] comes first.
+    """
+
+    name = "wordpiece"
+    FIELDS = {
+        "vocab": choice(
+            "The published BERT uncased list, or word pieces learned from the training "
+            "texts.",
+            "bert",
+            "train",
+        ),
+        "vocab_size": integer("How many word pieces to learn."),
+        "vocab_file": optional(
+            text("A file of word pieces, one a line, to use instead of vocab.")
+        ),
+    }
+
+    def __init__(self, vocabulary: list[str]):
+        import tensorflow_text
+
+        self.vocabulary = vocabulary
+        self.vocabulary_size = len(vocabulary)
+        self.identity = ["wordpiece", *vocabulary]
+        self._tokenizer = tensorflow_text.FastBertTokenizer(
+            vocab=vocabulary,
+            token_out_type=tf.int32,
+            lower_case_nfd_strip_accents=True,
+        )
+
+    @classmethod
+    def make(cls, config) -> "WordPieceTokenizer":
+        """Of `vocab_file`, or as `vocab` says; see `data.tokenizers`."""
+        if config.vocab_file or config.vocab == "bert":
+            return cls(word_piece_vocabulary.given(config))
+        module = DATASETS[config.dataset]
+        rows = RowErrors(config.on_error).keep_good(module.read(config, "train"))
+        texts = chain.from_iterable(row.texts for row in rows)
+        identity = module.identify(config, "train")
+        return cls(word_piece_vocabulary.trained(config, texts, identity))
+
+    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Token ids, int32 [batch, (length)], of a string tensor [batch]."""
+        return self._tokenizer.tokenize(texts)
+
+    def save(self, directory: Path) -> None:
+        """Writes the word pieces, one a line."""
+        lines = "".join(piece + "\n" for piece in self.vocabulary)
+        (directory / FILE_NAME).write_text(lines, encoding="utf-8")
+
+    @classmethod
+    def load(cls, directory: Path) -> "WordPieceTokenizer":
+        """See `data.tokenizers`."""
+        lines = (directory / FILE_NAME).read_text(encoding="utf-8")
+        return cls(lines.split("\n")[:-1])

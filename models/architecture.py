@@ -1,0 +1,44 @@
+"""What a model file says of itself."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from common.fields import Field
+
+
+class Variant(NamedTuple):
+    """A model by name.
+
+    Attributes:
+      arguments: of the architecture's layers, in which it departs from the others.
+      in_paper: whether it is one of the paper's five.
+    """
+
+    arguments: Mapping[str, Any]
+    in_paper: bool = False
+
+
+class Architecture(NamedTuple):
+    """Encoder, decoder and named variants of a model.
+
+    Both layers take the arguments `attention` (if the architecture is in
+    `models.attention.MECHANISMS`), `num_heads`, `ffn_dim`, `dropout`,
+    `seed`, those of `fields`, and Keras's own. An encoder is called with (batch,
+    length, width) and a padding mask, and gives the same shape. If it has a method
+    `products(batch_size, length)`, its operations are counted. A decoder has the
+    methods of `models.transformer.decoder.TransformerDecoder`.
+
+    Attributes:
+      encoder: layer class.
+      decoder: layer class; None where the model is encoder-only.
+      variants: by name.
+      fields: of the `model` part of a config, its own.
+      check: function of the `model` part of a config that raises `UserError` if its
+        values do not fit together.
+    """
+
+    encoder: type
+    decoder: type | None
+    variants: Mapping[str, Variant]
+    fields: Mapping[str, Field] = {}
+    check: Callable[[Any], None] = lambda config: None

@@ -1,0 +1,246 @@
+"""What decoding keeps of earlier tokens: slots for each of them, or states.
+
+The queries of one sentence are its beams, (batch, beams, width). A cache is any nesting
+of tuples and lists of three kinds of leaves, which a beam search treats alike:
+
+- `Slots` hold something for each position and beam. A beam that goes on from another
+  need not copy its past: the `SlotMap` of the cache says whose slots it sees.
+- `State`s have a size that no position changes. A beam that goes on from another takes
+  its state over.
+
+A leaf is a tuple of tensors with the methods `grow`, `settle` and `hand_on`, and
+`grows`, which says whether it needs room for each position.
+"""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+# Slots are written RECENT positions at a time.
+RECENT = 16
+# Slots start with so many positions, and double when they are full: shapes stay static,
+# and short targets do not attend to the slots of long ones.
+FIRST_POSITIONS = 2 * RECENT
+
+
+class Slots(NamedTuple):
+    """What is kept of all positions and beams; slot = position * beams + beam.
+
+    A new position is appended to a small array, `recent`, which drops its oldest one.
+    Every `RECENT` positions it is copied to the large one, `settled`: where writing
+    copies the array, as in TensorFlow without XLA, few bytes are copied. Attention
+    takes both together, the slots of `settled` first.
+
+    Attributes:
+      settled: (batch, heads, slots, size).
+      recent: (batch, heads, RECENT * beams, size), of the latest positions, the last
+        one at the end.
+    """
+
+    settled: Any
+    recent: Any
+
+    grows = True
+
+    @classmethod
+    def empty(cls, batch_size, beams, num_heads, size, dtype):
+        """Without settled slots: `grow` adds them."""
+        shape = (batch_size, num_heads)
+        return cls(
+            ops.zeros((*shape, 0, size), dtype),
+            ops.zeros((*shape, RECENT * beams, size), dtype),
+        )
+
+    def append(self, new):
+        """With the slots of one more position, (batch, heads, beams, size)."""
+        kept = self.recent[:, :, new.shape[2] :]
+        new = ops.cast(new, kept.dtype)
+        return self._replace(recent=ops.concatenate([kept, new], axis=2))
+
+    def all(self):
+        """(batch, heads, slots, size) of settled and recent slots together."""
+        return ops.concatenate(self, axis=2)
+
+    def scores(self, queries):
+        """Products of (batch, heads, queries, size) with all slots."""
+        products = [ops.matmul(queries, ops.swapaxes(part, 2, 3)) for part in self]
+        return ops.concatenate(products, axis=-1)
+
+    def weighted_sum(self, weights):
+        """Sums over all slots by weights (batch, heads, queries, slots)."""
+        split = self.settled.shape[2]
+        settled = ops.matmul(weights[..., :split], self.settled)
+        return settled + ops.matmul(weights[..., split:], self.recent)
+
+    def grow(self, positions):
+        beams = self.recent.shape[2] // RECENT
+        more = positions * beams - self.settled.shape[2]
+        widths = ((0, 0), (0, 0), (0, more), (0, 0))
+        return self._replace(settled=ops.pad(self.settled, widths))
+
+    def settle(self, position):
+        batch, heads, slots, size = self.recent.shape
+        # Not slice_update: TensorFlow runs that by XLA, which compiles each shape anew.
+        parts = ops.reshape(self.settled, (batch, heads, -1, slots, size))
+        here = ops.arange(parts.shape[2]) == position // RECENT - 1
+        parts = ops.where(here[:, None, None], self.recent[:, :, None], parts)
+        return self._replace(settled=ops.reshape(parts, self.settled.shape))
+
+    def hand_on(self, before, parents, active):
+        return self  # the map does it
+
+    def num_bytes(self):
+        """Bytes of one position, of all sentences and beams."""
+        return _num_bytes(self.recent) // RECENT
+
+
+class State(NamedTuple):
+    """What is kept in an array of one size.
+
+    Attributes:
+      value: (batch, beams, ...).
+    """
+
+    value: Any
+
+    grows = False
+
+    def grow(self, positions):
+        return self
+
+    def settle(self, position):
+        return self
+
+    def hand_on(self, before, parents, active):
+        return State(_hand_on(self.value, before.value, parents, active))
+
+    def num_bytes(self):
+        """Bytes of all sentences and beams."""
+        return _num_bytes(self.value)
+
+
+class SlotMap(NamedTuple):
+    """Whose slots hold the past of each beam.
+
+    Attributes:
+      owners: int32 (batch, beams, positions), the beam in whose slot each position of a
+        beam's text lies.
+    """
+
+    owners: Any
+
+    grows = True
+
+    @classmethod
+    def empty(cls, batch_size, beams):
+        """Without positions: `grow` adds them."""
+        return cls(ops.zeros((batch_size, beams, 0), "int32"))
+
+    def enter(self, position):
+        """The map when each beam has its own slot at a position, a scalar."""
+        beams, positions = self.owners.shape[1:]
+        now = ops.arange(positions) == position
+        own = ops.arange(beams, dtype="int32")[:, None]
+        return SlotMap(ops.where(now, own, self.owners))
+
+    def visible(self, position):
+        """Which slots the beams see at a position, its own included.
+
+        Returns:
+          bool (batch, beams, (positions + RECENT) * beams), in the order of `Slots`.
+        """
+        batch, beams, positions = self.owners.shape
+        age = ops.arange(RECENT - 1, -1, -1)
+        settled = ops.arange(positions) < position // RECENT * RECENT
+        recent = age <= position % RECENT
+        latest = ops.take(self.owners, ops.maximum(position - age, 0), axis=2)
+        owners = ops.concatenate([self.owners, latest], axis=2)[..., None]
+        exist = ops.concatenate([settled, recent])[:, None]
+        visible = ops.logical_and(owners == ops.arange(beams, dtype="int32"), exist)
+        return ops.reshape(visible, (batch, beams, -1))
+
+    def grow(self, positions):
+        more = positions - self.owners.shape[2]
+        return SlotMap(ops.pad(self.owners, ((0, 0), (0, 0), (0, more))))
+
+    def settle(self, position):
+        return self
+
+    def hand_on(self, before, parents, active):
+        return SlotMap(_hand_on(self.owners, before.owners, parents, active))
+
+
+def leaves(cache) -> list:
+    """All leaves of a cache."""
+    if hasattr(cache, "hand_on"):
+        return [cache]
+    return [leaf for part in cache for leaf in leaves(part)]
+
+
+def grows(cache) -> bool:
+    """Whether any leaf needs room for each position."""
+    return any(leaf.grows for leaf in leaves(cache))
+
+
+def sizes(cache, max_length: int):
+    """Yields the positions to `grow` to, one after the other; at least `max_length`."""
+    if grows(cache):
+        positions = FIRST_POSITIONS
+        while positions < max_length:
+            yield positions
+            positions *= 2
+        max_length = -(-max_length // RECENT) * RECENT
+    yield max_length
+
+
+def period(cache, positions: int) -> int:
+    """Every how many positions to `settle`, when it has grown to so many."""
+    return RECENT if grows(cache) else positions
+
+
+def grow(cache, positions: int):
+    """The cache with room for so many positions."""
+    return _map(lambda leaf: leaf.grow(positions), cache)
+
+
+def settle(cache, position):
+    """The cache when `position` is the next; to be called after each `period`."""
+    return _map(lambda leaf: leaf.settle(position), cache)
+
+
+def hand_on(cache, before, parents, active):
+    """The cache when beams go on from others.
+
+    Args:
+      cache: after a position.
+      before: that position.
+      parents: int32 (batch, beams), from which beam each goes on.
+      active: bool (batch,); the states of other sentences stand still.
+    """
+    return _map(lambda new, old: new.hand_on(old, parents, active), cache, before)
+
+
+def num_bytes(cache) -> tuple[int, int]:
+    """Bytes that grow with each position, and bytes that do not."""
+    slots = [leaf for leaf in leaves(cache) if isinstance(leaf, Slots)]
+    states = [leaf for leaf in leaves(cache) if isinstance(leaf, State)]
+    return tuple(sum(leaf.num_bytes() for leaf in kind) for kind in (slots, states))
+
+
+def _map(function, *caches):
+    first = caches[0]
+    if hasattr(first, "hand_on"):
+        return function(*caches)
+    parts = [_map(function, *parts) for parts in zip(*caches, strict=True)]
+    return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+
+
+def _hand_on(new, old, parents, active):
+    index = ops.reshape(parents, parents.shape + (1,) * (len(new.shape) - 2))
+    picked = ops.take_along_axis(new, index, axis=1)
+    active = ops.reshape(active, active.shape + (1,) * (len(new.shape) - 1))
+    return ops.where(active, picked, old)
+
+
+def _num_bytes(array):
+    return ops.convert_to_numpy(array).nbytes

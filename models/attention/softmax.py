@@ -1,0 +1,139 @@
+"""Softmax attention: the Transformer's."""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from models.attention.cache import Slots
+from models.attention.heads import MASKED, merge_heads, scaled_scores, split_heads
+from models.attention.mechanism import Attention
+from models.products import with_gradients
+from models.seeds import seeded_dense
+
+
+class KeysAndValues(NamedTuple):
+    """Of a source: (batch, heads, length, d/H) each; of earlier tokens: `Slots`.
+
+    A cache holds 2 d numbers a token and layer.
+    """
+
+    keys: Any
+    values: Any
+
+
+class SoftmaxState(NamedTuple):
+    """Queries, scaled, keys and values by head, and which keys are visible.
+
+    Attributes:
+      queries, keys, values: (batch, heads, length, d/H).
+      visible: (batch, 1, 1, keys), true at real tokens; None if all are real.
+    """
+
+    queries: Any
+    keys: Any
+    values: Any
+    visible: Any
+
+
+class SoftmaxStep(NamedTuple):
+    """What was attended at a position, (batch, beams, d), and the new cache."""
+
+    attended: Any
+    cache: Any
+
+
+class SoftmaxAttention(Attention):
+    """softmax(Q K^T / sqrt(d/H)) V, equation 1 of the paper.
+
+    Projections of one input are one product; none has a bias, as in TransEvolve. See
+    `Attention` for the arguments and methods.
+    """
+
+    own_values = True
+
+    def build(self, x_shape, context_shape=None):
+        self.width = x_shape[-1]
+        if self.width % self.num_heads:
+            raise ValueError(
+                f"width {self.width} must be a multiple of num_heads={self.num_heads}"
+            )
+        if self.use == "cross":
+            self.query = self._projection("query", 1)
+            self.key_value = self._projection("key_value", 2)
+            layers = (self.query, self.key_value)
+        else:
+            self.query_key_value = self._projection("query_key_value", 3)
+            layers = (self.query_key_value,)
+        for layer in layers:
+            layer.build(x_shape)
+
+    def _projection(self, name, count):
+        same = {"use_bias": False, "dtype": self.dtype_policy}
+        return seeded_dense(count * self.width, name, self.seed, **same)
+
+    def call(self, x, context, padding_mask=None, training=None):
+        """The `SoftmaxState` of (batch, queries, d) and (batch, keys, d)."""
+        if self.use == "cross":
+            (queries,), rest = self._split(self.query(x)), self.key_value(context)
+            keys, values = self._split(rest)
+        else:
+            queries, keys, values = self._split(self.query_key_value(x))
+        visible = None if padding_mask is None else padding_mask[:, None, None, :]
+        return SoftmaxState(self._scaled(queries), keys, values, visible)
+
+    def attend(self, state, depth=0, values=None):
+        """Equation 1: (batch, queries, d), heads merged."""
+        scores = scaled_scores(state.queries, state.keys, self.causal)
+        weights = self._weights(scores, state.visible)
+        return merge_heads(ops.matmul(weights, state.values))
+
+    def empty_cache(self, batch_size, beams):
+        """`KeysAndValues`."""
+        size = self.width // self.num_heads
+        slots = Slots.empty(batch_size, beams, self.num_heads, size, self.compute_dtype)
+        return KeysAndValues(slots, slots)
+
+    def step(self, x, constants, cache, visible):
+        """The `SoftmaxStep` of (batch, beams, d)."""
+        queries, keys, values = self._split(self.query_key_value(x))
+        cache = KeysAndValues(cache.keys.append(keys), cache.values.append(values))
+        scores = cache.keys.scores(self._scaled(queries))
+        weights = self._weights(scores, visible[:, None])
+        return SoftmaxStep(merge_heads(cache.values.weighted_sum(weights)), cache)
+
+    def attend_step(self, state, depth=0, values=None):
+        """What the step has attended."""
+        return state.attended, state
+
+    def memory(self, context, values=None, padding_mask=None):
+        """`KeysAndValues` of a source, and which are visible."""
+        visible = None if padding_mask is None else padding_mask[:, None, None, :]
+        return KeysAndValues(*self._split(self.key_value(context))), visible
+
+    def attend_to_memory(self, x, memory):
+        """One (batch, beams, d)."""
+        (keys, values), visible = memory
+        (queries,) = self._split(self.query(x))
+        state = SoftmaxState(self._scaled(queries), keys, values, visible)
+        return [self.attend(state)]
+
+    def products(self, batch_size, length):
+        d, units = self.width, batch_size * self.num_heads
+        size, tokens = d // self.num_heads, batch_size * length
+        return [
+            *with_gradients("query, key, value", 1, 1, (tokens, d, 3 * d)),
+            *with_gradients("Q K^T", 1, units, (length, size, length), "right"),
+            *with_gradients("A V", 1, units, (length, length, size)),
+        ]
+
+    def _split(self, x):
+        parts = ops.split(x, x.shape[-1] // self.width, axis=-1)
+        return [split_heads(part, self.num_heads) for part in parts]
+
+    def _scaled(self, queries):
+        return queries * queries.shape[-1] ** -0.5
+
+    def _weights(self, scores, visible):
+        if visible is not None:
+            scores += MASKED * (1 - ops.cast(visible, scores.dtype))
+        return ops.softmax(scores, axis=-1)

@@ -1,0 +1,53 @@
+"""TransEvolve: attention that evolves with depth (sections 4 to 6)."""
+
+from common.fields import choice, fail, integer
+from models.architecture import Architecture, Variant
+from models.attention.time_features import FIDELITIES
+from models.transevolve.block import FEED_FORWARDS
+from models.transevolve.decoder import TransEvolveDecoder
+from models.transevolve.encoder import TransEvolveEncoder
+
+
+def check(config):
+    """Raises `UserError` if the `model` part of a config does not fit together."""
+    if config.hidden_dim % (2 * config.num_heads):
+        expected = f"a multiple of twice model.num_heads={config.num_heads}"
+        fail("model.hidden_dim", expected, config.hidden_dim)
+    if config.feed_forward == "rotation" and config.ffn_dim % 2:
+        fail("model.ffn_dim", "an even number", config.ffn_dim)
+
+
+def _variant(feed_forward, num_blocks):
+    """One block of depth 6, or two of depth 3 (section 7.1)."""
+    arguments = {
+        "feed_forward": feed_forward,
+        "num_blocks": num_blocks,
+        "num_depths": 6 // num_blocks,
+        "fidelity": "paper",
+    }
+    return Variant(arguments, in_paper=True)
+
+
+ARCHITECTURE = Architecture(
+    encoder=TransEvolveEncoder,
+    decoder=TransEvolveDecoder,
+    variants={
+        "transevolve-randomff-1": _variant("rotation", 1),
+        "transevolve-randomff-2": _variant("rotation", 2),
+        "transevolve-fullff-1": _variant("dense", 1),
+        "transevolve-fullff-2": _variant("dense", 2),
+    },
+    fields={
+        "feed_forward": choice(
+            "Dense layers (fullFF), or products of rotations (randomFF).",
+            *FEED_FORWARDS,
+        ),
+        "num_blocks": integer("Blocks of encoder and of decoder."),
+        "num_depths": integer("Depths of a block."),
+        "fidelity": choice(
+            "Whose choices: the paper's or the authors' code's (docs/fidelity.md).",
+            *FIDELITIES,
+        ),
+    },
+    check=check,
+)

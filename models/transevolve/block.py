@@ -1,0 +1,183 @@
+"""What the blocks of TransEvolve's encoder and decoder share."""
+
+import keras
+from keras.layers import LayerNormalization
+
+from models.attention import make_attention
+from models.feed_forward import FeedForward
+from models.seeds import derive_seed, seeded_dense, seeded_dropout
+from models.transevolve.rotation_dense import RotationDense
+
+FEED_FORWARDS = ("dense", "rotation")
+
+
+class TransEvolveBlock(keras.layers.Layer):
+    """An L-depth block: its attentions' operators once, then L steps.
+
+    A subclass has the attentions, and runs `_transform`, the feed-forward of equation
+    3 (dense) or 11 (rotation), at the end of each step. Every sublayer is
+    pre-normalised and residual; `output_norm` closes the block.
+
+    Args:
+      num_depths: L.
+      num_heads: H.
+      ffn_dim: inner size of the feed-forward.
+      attention: mechanism and hyperparameters, see `models.attention.make_attention`.
+      feed_forward: "dense" (fullFF) or "rotation" (randomFF).
+      fidelity: "paper" or "official".
+      dropout: rate on queries, keys and each sublayer's output.
+      seed: non-negative integer; fixes initial weights, dropout and the rotations.
+    """
+
+    def __init__(
+        self,
+        num_depths,
+        num_heads,
+        ffn_dim,
+        attention,
+        feed_forward="dense",
+        fidelity="paper",
+        dropout=0.0,
+        seed=0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if feed_forward not in FEED_FORWARDS:
+            raise ValueError(
+                f"feed_forward must be one of {FEED_FORWARDS}, got {feed_forward!r}"
+            )
+        self.num_depths = num_depths
+        self.num_heads = num_heads
+        self.ffn_dim = ffn_dim
+        self.attention_config = dict(attention)
+        self.feed_forward = feed_forward
+        self.fidelity = fidelity
+        self.dropout = dropout
+        self.seed = seed
+        self.output_norm = LayerNormalization(
+            dtype=self.dtype_policy, name="output_norm"
+        )
+        self.feed_forward_norms = self._per_depth(LayerNormalization, "ffn_norm")
+        self.feed_forward_dropouts = self._dropouts("ffn_dropout")
+
+    def _attention(self, name, use):
+        return make_attention(
+            "transevolve",
+            self.attention_config,
+            num_heads=self.num_heads,
+            num_depths=self.num_depths,
+            use=use,
+            dropout=self.dropout,
+            fidelity=self.fidelity,
+            seed=derive_seed(self.seed, name),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _per_depth(self, make, name, **options):
+        return [
+            make(name=f"{name}_{depth}", dtype=self.dtype_policy, **options)
+            for depth in range(self.num_depths)
+        ]
+
+    def _dropouts(self, name):
+        return self._per_depth(seeded_dropout, name, rate=self.dropout, seed=self.seed)
+
+    def _output_projections(self, name, width):
+        return self._per_depth(
+            seeded_dense, name, units=width, use_bias=False, seed=self.seed
+        )
+
+    def build(self, input_shape):
+        self.width = input_shape[-1]
+        self.feed_forwards = [
+            FeedForward(
+                self._dense("expand", self.ffn_dim, depth),
+                self._dense("contract", self.width, depth),
+                dtype=self.dtype_policy,
+                name=f"feed_forward_{depth}",
+            )
+            for depth in range(self.num_depths)
+        ]
+        for layers in (
+            self.feed_forward_norms,
+            self.feed_forwards,
+            self.feed_forward_dropouts,
+            [self.output_norm],
+        ):
+            for layer in layers:
+                layer.build(input_shape)
+
+    def _dense(self, name, units, depth):
+        seed = derive_seed(self.seed, f"feed_forward_{depth}")
+        if self.feed_forward == "dense":
+            return seeded_dense(units, name, seed, dtype=self.dtype_policy)
+        return RotationDense(
+            units,
+            depth,
+            self.num_depths,
+            fidelity=self.fidelity,
+            seed=derive_seed(seed, name),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _transform(self, x, depth, training=None):
+        """Adds the feed-forward's output to (batch, length, width)."""
+        transformed = self.feed_forwards[depth](self.feed_forward_norms[depth](x))
+        return x + self.feed_forward_dropouts[depth](transformed, training=training)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_depths": self.num_depths,
+            "num_heads": self.num_heads,
+            "ffn_dim": self.ffn_dim,
+            "attention": self.attention_config,
+            "feed_forward": self.feed_forward,
+            "fidelity": self.fidelity,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+class TransEvolveStack(keras.layers.Layer):
+    """`num_blocks` blocks in a row (section 6); a subclass names their class.
+
+    Args:
+      num_blocks: 1 or 2 in the paper, with depths 6 and 3.
+      seed: non-negative integer; each block derives its own.
+      dtype, name, trainable: Keras's.
+      **arguments: of the blocks, see `TransEvolveBlock`.
+    """
+
+    block_class = None
+
+    def __init__(
+        self, num_blocks, seed=0, dtype=None, name=None, trainable=True, **arguments
+    ):
+        super().__init__(dtype=dtype, name=name, trainable=trainable)
+        self.num_blocks = num_blocks
+        self.seed = seed
+        self.arguments = arguments
+        self.blocks = [
+            self.block_class(
+                **arguments,
+                seed=derive_seed(seed, f"block_{index}"),
+                dtype=self.dtype_policy,
+                name=f"block_{index}",
+            )
+            for index in range(num_blocks)
+        ]
+
+    def build(self, input_shape):
+        for block in self.blocks:
+            block.build(input_shape)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            **self.arguments,
+            "num_blocks": self.num_blocks,
+            "seed": self.seed,
+        }

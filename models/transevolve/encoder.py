@@ -1,0 +1,90 @@
+"""TransEvolve encoder: blocks of time-evolving attention and feed-forward."""
+
+import keras
+from keras.layers import LayerNormalization
+
+from models.products import merged, with_gradients
+from models.transevolve.block import TransEvolveBlock, TransEvolveStack
+from models.transevolve.rotation_dense import RotationDense
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class TransEvolveEncoderBlock(TransEvolveBlock):
+    """One L-depth encoder block (figure 1a): T^l-evolved attention of the block's
+    input (equation 9), then the feed-forward, at each depth.
+
+    See `TransEvolveBlock` for the arguments.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.attention = self._attention("attention", "self")
+        self.attention_norms = self._per_depth(LayerNormalization, "attention_norm")
+        self.attention_dropouts = self._dropouts("attention_dropout")
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        self.output_projections = self._output_projections(
+            "output_projection", input_shape[-1]
+        )
+        for layers in (
+            [self.attention],
+            self.attention_norms,
+            self.output_projections,
+            self.attention_dropouts,
+        ):
+            for layer in layers:
+                layer.build(input_shape)
+
+    def call(self, x, padding_mask=None, training=None):
+        """Runs the block.
+
+        Args:
+          x: (batch, length, width).
+          padding_mask: (batch, length), true at real tokens; None if all are real.
+
+        Returns:
+          (batch, length, width). Padded positions hold finite, meaningless values.
+        """
+        state = self.attention(x, x, padding_mask, training=training)
+        for depth in range(self.num_depths):
+            values = self.attention_norms[depth](x)
+            attended = self.attention.attend(state, depth, values)
+            attended = self.output_projections[depth](attended)
+            x += self.attention_dropouts[depth](attended, training=training)
+            x = self._transform(x, depth, training)
+        return self.output_norm(x)
+
+    def products(self, batch_size, length):
+        """Matrix products of a training step, see `models.products`."""
+        d, ffn_dim, tokens = self.width, self.ffn_dim, batch_size * length
+        depths = self.num_depths
+        found = [
+            *self.attention.products(batch_size, length),
+            *with_gradients("output projection", depths, 1, (tokens, d, d)),
+            *with_gradients("expand", depths, 1, (tokens, d, ffn_dim)),
+            *with_gradients("contract", depths, 1, (tokens, ffn_dim, d)),
+        ]
+        for layer in self.feed_forwards:
+            for dense in (layer.expand, layer.contract):
+                if isinstance(dense, RotationDense):
+                    found += dense.products()
+        return found
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class TransEvolveEncoder(TransEvolveStack):
+    """Encoder blocks in a row. See `TransEvolveStack` for the arguments."""
+
+    block_class = TransEvolveEncoderBlock
+
+    def call(self, x, padding_mask=None, training=None):
+        """Encodes (batch, length, width); see `TransEvolveEncoderBlock.call`."""
+        for block in self.blocks:
+            x = block(x, padding_mask, training=training)
+        return x
+
+    def products(self, batch_size, length):
+        """Matrix products of a training step, see `models.products`."""
+        each = (block.products(batch_size, length) for block in self.blocks)
+        return merged(product for products in each for product in products)

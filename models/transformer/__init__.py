@@ -1,0 +1,22 @@
+"""The baseline: a pre-norm Transformer of TransEvolve's depth, width and heads."""
+
+from common.fields import fail, integer
+from models.architecture import Architecture, Variant
+from models.transformer.decoder import TransformerDecoder
+from models.transformer.encoder import TransformerEncoder
+
+
+def check(config):
+    """Raises `UserError` if the `model` part of a config does not fit together."""
+    if config.hidden_dim % config.num_heads:
+        expected = f"a multiple of model.num_heads={config.num_heads}"
+        fail("model.hidden_dim", expected, config.hidden_dim)
+
+
+ARCHITECTURE = Architecture(
+    encoder=TransformerEncoder,
+    decoder=TransformerDecoder,
+    variants={"transformer": Variant({"num_layers": 6}, in_paper=True)},
+    fields={"num_layers": integer("Layers of encoder and of decoder.")},
+    check=check,
+)

@@ -1,0 +1,66 @@
+"""Baseline: a pre-norm Transformer encoder of the same depth, width and heads."""
+
+import keras
+
+from models.products import merged, with_gradients
+from models.transformer.layer import TransformerLayer, TransformerStack
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class TransformerEncoderLayer(TransformerLayer):
+    """Self-attention, then the feed-forward. See `TransformerLayer`."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.attention_norm = self._norm("attention_norm")
+        self.attention = self._attention("attention", "self")
+        self.attention_dropout = self._dropout("attention_dropout")
+
+    def build(self, input_shape):
+        self.output_projection = self._projection("output_projection", input_shape[-1])
+        self._build(
+            input_shape,
+            self.attention_norm,
+            self.attention,
+            self.output_projection,
+            self.attention_dropout,
+        )
+
+    def call(self, x, padding_mask=None, training=None):
+        """Runs the layer on (batch, length, width); mask true at real tokens."""
+        normed = self.attention_norm(x)
+        state = self.attention(normed, normed, padding_mask, training=training)
+        attended = self.output_projection(self.attention.attend(state))
+        x += self.attention_dropout(attended, training=training)
+        return self._transform(x, training)
+
+    def products(self, batch_size, length):
+        """Matrix products of a training step, see `models.products`."""
+        d, ffn_dim, tokens = self.width, self.ffn_dim, batch_size * length
+        return [
+            *self.attention.products(batch_size, length),
+            *with_gradients("output projection", 1, 1, (tokens, d, d)),
+            *with_gradients("expand", 1, 1, (tokens, d, ffn_dim)),
+            *with_gradients("contract", 1, 1, (tokens, ffn_dim, d)),
+        ]
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class TransformerEncoder(TransformerStack):
+    """Encoder layers in a row. See `TransformerStack` for the arguments."""
+
+    layer_class = TransformerEncoderLayer
+
+    def build(self, input_shape):
+        self._build(input_shape)
+
+    def call(self, x, padding_mask=None, training=None):
+        """Encodes (batch, length, width); mask true at real tokens."""
+        for layer in self.layers:
+            x = layer(x, padding_mask, training=training)
+        return self.output_norm(x)
+
+    def products(self, batch_size, length):
+        """Matrix products of a training step, see `models.products`."""
+        each = (layer.products(batch_size, length) for layer in self.layers)
+        return merged(product for products in each for product in products)

@@ -1,0 +1,129 @@
+"""What the layers and stacks of the Transformer's encoder and decoder share."""
+
+import keras
+from keras.layers import LayerNormalization
+
+from models.attention import make_attention
+from models.feed_forward import FeedForward
+from models.seeds import derive_seed, seeded_dense, seeded_dropout
+
+
+class TransformerLayer(keras.layers.Layer):
+    """Attention and feed-forward, equations 1 to 3, pre-normalised.
+
+    A subclass has the attentions. Dropout is on each sublayer's output.
+
+    Args:
+      num_heads: H. Must divide the width.
+      ffn_dim: inner size of the feed-forward.
+      attention: mechanism and hyperparameters, see `models.attention.make_attention`.
+      dropout: rate.
+      seed: of initial weights and dropout.
+    """
+
+    def __init__(self, num_heads, ffn_dim, attention, dropout=0.0, seed=0, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.ffn_dim = ffn_dim
+        self.attention_config = dict(attention)
+        self.dropout = dropout
+        self.seed = seed
+        self.feed_forward_norm = self._norm("ffn_norm")
+        self.feed_forward_dropout = self._dropout("ffn_dropout")
+
+    def _attention(self, name, use):
+        return make_attention(
+            "transformer",
+            self.attention_config,
+            num_heads=self.num_heads,
+            use=use,
+            dropout=self.dropout,
+            seed=derive_seed(self.seed, name),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _norm(self, name):
+        return LayerNormalization(dtype=self.dtype_policy, name=name)
+
+    def _dropout(self, name):
+        return seeded_dropout(self.dropout, name, self.seed, dtype=self.dtype_policy)
+
+    def _projection(self, name, units):
+        same = {"use_bias": False, "dtype": self.dtype_policy}
+        return seeded_dense(units, name, self.seed, **same)
+
+    def _build(self, shape, *layers):
+        """Builds the feed-forward and a subclass's layers."""
+        self.width = shape[-1]
+        seed = derive_seed(self.seed, "feed_forward")
+        same = {"dtype": self.dtype_policy}
+        self.feed_forward = FeedForward(
+            seeded_dense(self.ffn_dim, "expand", seed, **same),
+            seeded_dense(self.width, "contract", seed, **same),
+            name="feed_forward",
+            **same,
+        )
+        own = (self.feed_forward_norm, self.feed_forward, self.feed_forward_dropout)
+        for layer in (*layers, *own):
+            layer.build(shape)
+
+    def _transform(self, x, training=None):
+        """Adds the feed-forward's output to (batch, length, width)."""
+        transformed = self.feed_forward(self.feed_forward_norm(x))
+        return x + self.feed_forward_dropout(transformed, training=training)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "ffn_dim": self.ffn_dim,
+            "attention": self.attention_config,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+class TransformerStack(keras.layers.Layer):
+    """`num_layers` layers and a closing LayerNorm; a subclass names their class.
+
+    Args:
+      num_layers: 6 in the paper.
+      seed: non-negative integer; each layer derives its own.
+      dtype, name, trainable: Keras's.
+      **arguments: of the layers, see `TransformerLayer`.
+    """
+
+    layer_class = None
+
+    def __init__(
+        self, num_layers, seed=0, dtype=None, name=None, trainable=True, **arguments
+    ):
+        super().__init__(dtype=dtype, name=name, trainable=trainable)
+        self.num_layers = num_layers
+        self.seed = seed
+        self.arguments = arguments
+        self.layers = [
+            self.layer_class(
+                **arguments,
+                seed=derive_seed(seed, f"layer_{index}"),
+                dtype=self.dtype_policy,
+                name=f"layer_{index}",
+            )
+            for index in range(num_layers)
+        ]
+        self.output_norm = LayerNormalization(
+            dtype=self.dtype_policy, name="output_norm"
+        )
+
+    def _build(self, shape):
+        for layer in (*self.layers, self.output_norm):
+            layer.build(shape)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            **self.arguments,
+            "num_layers": self.num_layers,
+            "seed": self.seed,
+        }

@@ -1,0 +1,14 @@
+"""What an evaluation found, for people."""
+
+from reporting.tables import markdown_table
+from training.tasks.task import Evaluation
+
+
+def markdown(found: Evaluation) -> str:
+    """Tables, then samples, in Markdown."""
+    tables = [markdown_table(*table) for table in found.tables]
+    samples = [
+        "\n".join(f"{f'{what}:':11} {text}" for what, text in sample.items())
+        for sample in found.samples
+    ]
+    return "\n\n".join(tables + samples)

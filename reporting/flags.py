@@ -1,0 +1,52 @@
+"""The fields of configs as tables: python -m reporting.flags."""
+
+from collections.abc import Iterator
+
+from common.fields import Field, below
+from data import DATASETS
+from data.fields import BUCKET_FIELDS
+from data.fields import FIELDS as DATA_FIELDS
+from data.tokenizers import TOKENIZERS
+from models import ARCHITECTURES
+from models import FIELDS as MODEL_FIELDS
+from models.attention import MECHANISMS
+from reporting.tables import markdown_table
+from training.config import FIELDS
+from training.tasks import TASKS
+
+
+def tables() -> Iterator[tuple[str, str]]:
+    """Yields a title and a Markdown table for each part of the code that has fields."""
+    yield "Every config", _table("", FIELDS)
+    yield "Every model", _table("model.", MODEL_FIELDS)
+    for name, architecture in ARCHITECTURES.items():
+        yield f"Models: {name}", _table("model.", architecture.fields)
+        for mechanism, kind in MECHANISMS.get(name, {}).items():
+            title = f"Attention: {mechanism} ({name})"
+            yield title, _table("model.attention.", kind.fields)
+    yield "Every dataset", _table("data.", DATA_FIELDS)
+    yield "Datasets that are batched by length", _table("data.", BUCKET_FIELDS)
+    for name, dataset in DATASETS.items():
+        yield f"Datasets: {name}", _table("data.", dataset.FIELDS)
+    for name, tokenizer in TOKENIZERS.items():
+        yield f"Tokenizers: {name}", _table("data.", tokenizer.FIELDS)
+    for name, task in TASKS.items():
+        shared = below("data", BUCKET_FIELDS)
+        own = {
+            field: task.fields[field] for field in task.fields if field not in shared
+        }
+        yield f"Tasks: {name}", _table("", own)
+
+
+def _table(prefix: str, fields: dict[str, Field]) -> str:
+    rows = [
+        [f"`--config.{prefix}{name}`", field.help, field.expected]
+        for name, field in fields.items()
+    ]
+    return markdown_table(["flag", "what it is", "expected"], rows, left=3) * bool(rows)
+
+
+if __name__ == "__main__":
+    for title, table in tables():
+        if table:
+            print(f"\n### {title}\n\n{table}")

@@ -1,0 +1,75 @@
+"""Scripts as a user runs them, in a process of their own, and small ListOps runs."""
+
+import json
+import os
+import subprocess
+import sys
+
+from configs import listops
+from tests.conftest import ROOT
+
+FLAGS = {
+    "data.min_length": 5,
+    "data.max_length": 24,
+    "data.bucket_lengths": "(16,24)",
+    "data.max_depth": 3,
+    "data.max_arguments": 4,
+    "data.train_examples": 300,
+    "data.validation_examples": 50,
+    "data.test_examples": 70,
+    "model.hidden_dim": 32,
+    "model.ffn_dim": 64,
+    "model.num_heads": 2,
+    "model.num_depths": 2,
+    "train.batch_size": 16,
+    "train.epochs": 2,
+    "train.warmup_steps": 20,
+    "train.log_every": 7,
+    "train.keep_checkpoints": 2,
+}
+
+
+def script(name, *arguments, input_text="", **environment):
+    return subprocess.run(
+        [sys.executable, name, *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": "tensorflow", **environment},
+        input=input_text,
+        capture_output=True,
+        text=True,
+    )
+
+
+def train(
+    workdir, cache, variant="transevolve-randomff-1", KERAS_BACKEND="", **changes
+):
+    flags = {**FLAGS, "data.cache_dir": cache, **changes}
+    return script(
+        "train.py",
+        f"--config=configs/listops.py:{variant}",
+        f"--workdir={workdir}",
+        *(f"--config.{name}={value}" for name, value in flags.items()),
+        KERAS_BACKEND=KERAS_BACKEND or "tensorflow",
+    )
+
+
+def metrics(workdir):
+    lines = (workdir / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def listops_config(cache, variant="transevolve-randomff-1", **changes):
+    """The config that `train` makes by flags."""
+    config = listops.get_config(variant)
+    config.update_from_flattened_dict(
+        {**FLAGS, "data.bucket_lengths": (16, 24), "data.cache_dir": str(cache)}
+    )
+    config.update_from_flattened_dict(changes)
+    return config
+
+
+def last_line(result):
+    """What a script that failed says at last, without a traceback."""
+    assert result.returncode != 0
+    assert "Traceback" not in result.stderr
+    return result.stderr.strip().splitlines()[-1]

@@ -1,0 +1,165 @@
+"""A toy attention, model, dataset and task pass through everything that exists."""
+
+import json
+
+import numpy as np
+import pytest
+from ml_collections import ConfigDict
+
+from benchmarks import decoding, parameters, speed
+from common.errors import UserError
+from configs import listops, multi30k
+from models import variant_config, variants
+from reporting.evaluation import markdown
+from tests import toys
+from tests.translation import FLAGS, write
+from training.config import check, declared
+from training.evaluation import evaluate
+from training.loop import train_and_evaluate
+from training.run import load_run
+
+pytestmark = pytest.mark.slow
+
+LISTOPS = {
+    "model.hidden_dim": 16,
+    "model.num_heads": 2,
+    "model.ffn_dim": 32,
+    "data.min_length": 5,
+    "data.max_length": 24,
+    "data.max_depth": 3,
+    "data.max_arguments": 4,
+    "data.train_examples": 60,
+    "data.validation_examples": 20,
+    "data.test_examples": 20,
+    "train.batch_size": 10,
+    "train.epochs": 1,
+}
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    toys.register(monkeypatch)
+
+
+def run(config, folder):
+    """Trains and evaluates as the scripts do; returns the result and its Markdown."""
+    with config.unlocked():
+        config.data.cache_dir = str(folder / "cache")
+    reached = train_and_evaluate(config, folder / "run")
+    assert reached["step"] > 0
+    result, found = evaluate(folder / "run")
+    assert json.loads((folder / "run/results/test.json").read_text()) == result
+    return result, markdown(found)
+
+
+@pytest.mark.parametrize("variant", ["transevolve-fullff-1-mean-loud", "bag-8"])
+def test_a_toy_model_classifies(variant, tmp_path):
+    config = listops.get_config(variant)
+    config.update_from_flattened_dict(LISTOPS)
+    result, table = run(config, tmp_path)
+    assert result["variant"] == variant and result["examples"] == 20
+    assert "| class |" in table
+    (answer,) = load_run(tmp_path / "run").predict(["[MAX 1 2 ]"])
+    assert answer.label in "0123456789"
+    assert sum(answer.scores.values()) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_toy_attentions_hyperparameters_are_fields():
+    config = listops.get_config("transevolve-fullff-1-mean")
+    assert config.model.attention.to_dict() == {"name": "mean", "gain": 1.0}
+    config.model.attention.gain = -1.0
+    with pytest.raises(UserError, match="attention.gain: expected a number"):
+        check(config)
+    assert "model.attention.gain" in declared(config)
+
+
+def test_a_toy_attention_translates(tmp_path):
+    write(tmp_path)
+    config = multi30k.get_config("transevolve-fullff-1-mean")
+    config.update_from_flattened_dict(
+        {
+            **FLAGS,
+            "data.bucket_lengths": (12, 24),
+            "data.dir": str(tmp_path),
+            "train.steps": 10,
+            "train.checkpoint_every": 10,
+        }
+    )
+    result, table = run(config, tmp_path)
+    assert result["bleu_13a"] >= 0 and "| bleu_13a |" in table
+
+
+def test_a_toy_task_reads_a_toy_dataset(tmp_path):
+    config = ConfigDict(
+        {
+            "task": "counting",
+            "kind": "next_byte",
+            "variant": "bag-8",
+            "seed": 0,
+            "model": {
+                **variant_config("bag-8"),
+                "hidden_dim": 16,
+                "num_heads": 2,
+                "ffn_dim": 32,
+                "dropout": 0.0,
+                "dtype": "float32",
+            },
+            "data": {
+                "dataset": "counting",
+                "source": "made",
+                "tokenizer": "bytes",
+                "on_error": "fail",
+                "num_lines": 40,
+            },
+            "train": {
+                **{
+                    name: value
+                    for name, value in listops.get_config().train.items()
+                    if name != "steps"
+                },
+                "batch_size": 8,
+                "epochs": 20,
+                "learning_rate_max": 1.0,
+                "warmup_steps": 10,
+            },
+        }
+    )
+    result, table = run(config, tmp_path)
+    assert result["examples"] == 40 and "| split | perplexity |" in table
+    assert result["perplexity"] < 10  # it has learned that digits and spaces take turns
+    assert load_run(tmp_path / "run").predict(["1 2 3"]) == [" "]
+
+
+def test_parameters_of_toys_are_counted():
+    rows = [row for row in parameters.measure() if "published" not in row]
+    tasks = {
+        name: {row["task"] for row in rows if row["model"] == name}
+        for name in ("bag-8", "transevolve-fullff-2-mean")
+    }
+    classification = {"ag_news", "imdb", "listops", "char_imdb"}
+    assert tasks["bag-8"] == classification
+    assert tasks["transevolve-fullff-2-mean"] == classification | {"wmt14"}
+
+
+def test_toys_are_timed():
+    names = ["bag-8", "transevolve-fullff-1-mean"]
+    rows = list(speed.measure(names, [8], tokens_per_batch=16, rounds=1))
+    assert [row["model"] for row in rows] == names
+    assert "gflop" not in rows[0] and rows[1]["gflop"] > 0
+    assert all(row["seconds"] > 0 for row in rows)
+
+
+def test_a_toys_states_are_decoded(monkeypatch):
+    monkeypatch.setattr(decoding, "VOCABULARY_SIZE", 50)
+    name = "transevolve-fullff-1-mean"
+    (row,) = decoding.measure([name], [20], "small", 2, 2, 5, rounds=1)
+    assert row["cache_bytes_per_token"] == 0
+    assert row["cache_bytes_fixed"] == 4 * 6 * 257
+    assert np.isfinite(row["ratio_to_recomputing"])
+    with pytest.raises(UserError, match="--models: expected some of"):
+        list(decoding.measure(["bag-8"], [20]))
+
+
+def test_toys_are_not_the_papers():
+    assert {"bag-8", "transevolve-fullff-1-mean-loud"} <= set(variants(in_paper=False))
+    assert len(variants(in_paper=True)) == 5

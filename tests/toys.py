@@ -1,0 +1,197 @@
+"""A toy of each seam, as newcomers would write them: one file each, and one line."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from common.fields import choice, integer
+from data import DATASETS
+from data.batches import Batches
+from data.errors import RowErrors
+from data.examples import Line
+from models import ARCHITECTURES
+from models.architecture import Architecture, Variant
+from models.attention import MECHANISMS
+from models.embedding import TokenEmbedding
+from models.seeds import derive_seed, seeded_dense
+from tests.models.toy_attention import MeanAttention
+from training.losses import cross_entropy, masked_sums
+from training.metrics import Totals
+from training.tasks import TASKS
+from training.tasks.task import Evaluation, Table, Task
+
+
+@keras.saving.register_keras_serializable("toy")
+class BagEncoder(keras.layers.Layer):
+    """Every position alone: a residual dense layer. An encoder without attention."""
+
+    def __init__(self, num_heads, ffn_dim, rank, dropout=0.0, seed=0, **kwargs):
+        super().__init__(**kwargs)
+        self.arguments = {
+            "num_heads": num_heads,
+            "ffn_dim": ffn_dim,
+            "rank": rank,
+            "dropout": dropout,
+            "seed": seed,
+        }
+
+    def build(self, input_shape):
+        seed, same = self.arguments["seed"], {"dtype": self.dtype_policy}
+        self.down = seeded_dense(self.arguments["rank"], "down", seed, **same)
+        self.up = seeded_dense(input_shape[-1], "up", seed, **same)
+        self.down.build(input_shape)
+        self.up.build((*input_shape[:-1], self.arguments["rank"]))
+
+    def call(self, x, padding_mask=None, training=None):
+        return x + self.up(ops.relu(self.down(x)))
+
+    def get_config(self):
+        return {**super().get_config(), **self.arguments}
+
+
+BAG = Architecture(
+    encoder=BagEncoder,
+    decoder=None,
+    variants={"bag-8": Variant({"rank": 8})},
+    fields={"rank": integer("Of the dense layer.")},
+)
+
+
+class counting:  # noqa: N801, a module in real life
+    """Lines that count: "3 4 5 6 7"."""
+
+    KIND = "plain_text"
+    SPLITS = ("train", "validation", "test")
+    SOURCES = ("made",)
+    TOKENIZERS = ("bytes",)
+    FIELDS = {
+        "source": choice("Where from.", "made"),
+        "num_lines": integer("Lines of a split."),
+    }
+
+    @staticmethod
+    def read(config, split):
+        for start in range(config.num_lines):
+            numbers = (str((start + i) % 10) for i in range(8))
+            yield Line(" ".join(numbers).encode())
+
+    @staticmethod
+    def identify(config, split):
+        return [config.num_lines, split]
+
+
+class LineBatches(Batches):
+    """Rows of one length, in order."""
+
+    def __init__(self, rows, batch_size):
+        self.rows, self.batch_size = rows, batch_size
+        self.num_examples, self.num_batches = len(rows), len(rows) // batch_size
+
+    @property
+    def shapes(self):
+        return [(self.batch_size, self.rows.shape[1])]
+
+    def train(self, seed, first_batch=0):
+        dataset = self.evaluate().repeat()
+        return dataset.skip(first_batch % self.num_batches)
+
+    def evaluate(self):
+        def batch(rows):
+            return {"inputs": rows[:, :-1], "targets": rows[:, 1:]}
+
+        dataset = tf.data.Dataset.from_tensor_slices(self.rows)
+        return dataset.batch(self.batch_size, drop_remainder=True).map(batch)
+
+
+@keras.saving.register_keras_serializable("toy")
+class NextToken(keras.Model):
+    """Logits of each next token, from the token before."""
+
+    def __init__(self, vocabulary_size, hidden_dim, seed, **kwargs):
+        super().__init__(**kwargs)
+        self.hidden_dim = hidden_dim
+        self.embedding = TokenEmbedding(
+            vocabulary_size, hidden_dim, derive_seed(seed, "embedding"), name="table"
+        )
+        self.logits = seeded_dense(vocabulary_size, "logits", seed)
+
+    def build(self, shape):
+        self.embedding.build(shape)
+        self.logits.build((*shape, self.hidden_dim))
+
+    def call(self, tokens, training=None):
+        return self.logits(self.embedding(tokens))
+
+
+class NextByteTask(Task):
+    """Language modelling, without buckets. The best has the lowest loss."""
+
+    reads = "plain_text"
+    unit = "bytes"
+
+    def _batches(self, split):
+        dataset = DATASETS[self.config.data.dataset]
+        read = RowErrors().keep_good(dataset.read(self.config.data, split))
+        texts = tf.constant([line.text for line in read])
+        rows = self.tokenizer(texts).to_tensor().numpy()
+        return LineBatches(rows.astype(np.int32), self.config.train.batch_size)
+
+    def build_model(self):
+        model = NextToken(
+            self.tokenizer.vocabulary_size,
+            self.config.model.hidden_dim,
+            self.config.seed,
+            name="next_token",
+        )
+        model.build((None, None))
+        return model
+
+    def training_batches(self):
+        return self._batches("train")
+
+    def evaluation_batches(self, split):
+        return self._batches(split)
+
+    def losses(self, model, batch, training):
+        targets = batch["targets"]
+        logits = model(batch["inputs"], training=training)
+        right = tf.argmax(logits, axis=2, output_type=targets.dtype) == targets
+        return cross_entropy(targets, logits), right, targets != 0
+
+    def sums(self, model, batch):
+        return masked_sums(*self.losses(model, batch, training=False))
+
+    def totals(self, sums):
+        return Totals(*(float(value) for value in sums))
+
+    def evaluate(self, model, split, strategy, each_checkpoint=()):
+        batches = self.evaluation_batches(split)
+        sums = [
+            [float(x) for x in self.sums(model, batch)] for batch in batches.evaluate()
+        ]
+        metrics = self.totals(np.sum(sums, axis=0)).metrics()
+        perplexity = float(np.exp(metrics["loss"]))
+        scores = {"examples": batches.num_examples, "perplexity": perplexity}
+        return Evaluation(
+            scores, [Table(["split", "perplexity"], [[split, perplexity]])]
+        )
+
+    def predictor(self, model, batch_size=None):
+        def predict(texts, on_progress=lambda num_texts: None):
+            answers = []
+            for text in texts:
+                ids = self.tokenizer(tf.constant([text])).to_tensor()
+                answers.append(chr(int(tf.argmax(model(ids)[0, -1])) - 1))
+                on_progress(1)
+            return answers
+
+        return predict
+
+
+def register(monkeypatch):
+    """The one line each, undone when the test ends."""
+    monkeypatch.setitem(MECHANISMS["transevolve"], "mean", MeanAttention)
+    monkeypatch.setitem(ARCHITECTURES, "bag", BAG)
+    monkeypatch.setitem(DATASETS, "counting", counting)
+    monkeypatch.setitem(TASKS, "next_byte", NextByteTask)

@@ -1,0 +1,145 @@
+"""What a task is."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from common.fields import Field
+from data.tokenizers import make_tokenizer
+from training.metrics import Totals
+
+
+class Table(NamedTuple):
+    """A table of results.
+
+    Attributes:
+      header: names of the columns.
+      rows: cells, as many as columns in each.
+      left: how many columns are text; the rest are numbers.
+    """
+
+    header: list[str]
+    rows: list[list]
+    left: int = 1
+
+
+class Evaluation(NamedTuple):
+    """What evaluating found.
+
+    Attributes:
+      scores: by name, JSON-serialisable; `examples` among them.
+      tables: for people.
+      samples: for people, some examples as {what: text}.
+      answers: the model's answer to each example, a line each; None where they say
+        nothing that the scores do not.
+    """
+
+    scores: dict
+    tables: list[Table] = []
+    samples: list[dict[str, str]] = []
+    answers: list[str] | None = None
+
+
+class Task(ABC):
+    """Tokenizer, data, model, losses and answers of one kind of learning.
+
+    Batches are as `data` describes them: the training loop, evaluation and benchmarks
+    ask for nothing else, and for no task by name.
+
+    Class attributes:
+      reads: the kind of dataset, of `data.examples.KINDS`.
+      unit: what there is a loss for, in the plural, e.g. "tokens".
+      metric: which of `Totals.metrics` picks the best checkpoint.
+      higher_is_better: the direction.
+      fields: {whole name: `common.fields.Field`} of the config, the task's own.
+
+    Args:
+      config: as from a file in `configs/`.
+      tokenizer: from `make_tokenizer`, or as saved by an earlier run.
+    """
+
+    reads: str
+    unit = "examples"
+    metric = "loss"
+    higher_is_better = False
+    fields: Mapping[str, Field] = {}
+
+    def __init__(self, config, tokenizer):
+        self.config = config
+        self.tokenizer = tokenizer
+
+    @staticmethod
+    def check(config) -> None:
+        """Raises `UserError` if fields of the config do not fit together."""
+        return None
+
+    @staticmethod
+    def shapes(config) -> list[tuple[int, int | None]]:
+        """(rows, length) of the training batches; None where lengths are free."""
+        return [(config.train.batch_size, None)]
+
+    @staticmethod
+    def make_tokenizer(config):
+        """The tokenizer that a config asks for.
+
+        Raises:
+          data.errors.DataError: if its vocabulary, or the data to learn one from,
+            cannot be had.
+        """
+        return make_tokenizer(config.data)
+
+    @abstractmethod
+    def build_model(self):
+        """A new model, with its weights made."""
+
+    @abstractmethod
+    def training_batches(self):
+        """Batches of the training split."""
+
+    @abstractmethod
+    def evaluation_batches(self, split: str):
+        """Batches of "validation" or "test"."""
+
+    @abstractmethod
+    def losses(self, model, batch, training: bool):
+        """Loss of each target, whether the model's first choice is right, and whether
+        there is a target; tensors of one shape."""
+
+    @abstractmethod
+    def sums(self, model, batch) -> tuple:
+        """Tensors that are added up over the batches of a split."""
+
+    @abstractmethod
+    def totals(self, sums) -> Totals:
+        """The `Totals` of those sums, NumPy values."""
+
+    @abstractmethod
+    def evaluate(
+        self, model, split: str, strategy, each_checkpoint: Iterable[Callable] = ()
+    ) -> Evaluation:
+        """Evaluates a split.
+
+        Args:
+          model: with the weights to evaluate.
+          split: "validation" or "test".
+          strategy: where to run.
+          each_checkpoint: functions that each give the model other weights, for a task
+            that reports the mean of their scores too.
+        """
+
+    @abstractmethod
+    def predictor(self, model, batch_size: int | None = None) -> Callable[..., list]:
+        """A function of a list of texts that returns the model's answers.
+
+        It takes `on_progress` too, a function that is told how many texts are just
+        done. The str() of an answer is one line.
+
+        Args:
+          model: trained.
+          batch_size: texts at a time; None for the task's own.
+        """
+
+    @property
+    def prompt(self) -> str:
+        """What a line is answered with, for a person who types."""
+        return self.config.task

@@ -1,0 +1,194 @@
+"""Text to text, by an encoder-decoder and beam search."""
+
+import logging
+import statistics
+import time
+
+import tensorflow as tf
+
+from common.fields import below, choice, fail, integer, not_negative, rate
+from common.progress import progress_bar
+from configs.published import published_bleu
+from data import DATASETS
+from data.buckets import BATCH_UNITS, Buckets
+from data.fields import BUCKET_FIELDS
+from data.pairs.data import ParallelData
+from data.tokenizers.subwords import PADDING, START
+from decoding.bleu import AS_PUBLISHED, METRICS, score
+from decoding.translator import Translator
+from models import build_encoder_decoder, can_decode
+from training.losses import masked_sums, smoothed_cross_entropy
+from training.metrics import Totals
+from training.tasks.task import Evaluation, Table, Task
+
+NUM_SAMPLES = 3
+
+logger = logging.getLogger("transevolve")
+
+
+class TranslationTask(Task):
+    """The best checkpoint is that of the lowest loss a token. See `Task`."""
+
+    reads = "parallel_text"
+    unit = "tokens"
+    metric = "loss"
+    higher_is_better = False
+    fields = {
+        **below("data", {**BUCKET_FIELDS, **ParallelData.FIELDS}),
+        "train.batch_unit": choice(
+            "What `train.batch_size` counts: pairs, or tokens of a side.", *BATCH_UNITS
+        ),
+        "train.label_smoothing": rate("Share of the words that are not the target."),
+        "decode.beam_size": integer("Hypotheses alive at a time."),
+        "decode.length_penalty": not_negative(
+            "α: scores are divided by ((5 + length) / 6)^α."
+        ),
+        "decode.extra_length": integer(
+            "Tokens that a translation may be longer than its source.", minimum=0
+        ),
+        "decode.batch_size": integer("Sentences that are translated together."),
+    }
+
+    def __init__(self, config, tokenizer):
+        super().__init__(config, tokenizer)
+        self.data = ParallelData(config.data, tokenizer)
+
+    @staticmethod
+    def check(config):
+        if not can_decode(config.model):
+            fail("variant", "a variant with a decoder", config.variant)
+        size, longest = config.train.batch_size, config.data.max_length
+        if config.train.batch_unit == "tokens" and size < longest:
+            fail("train.batch_size", f"at least data.max_length={longest} tokens", size)
+
+    @staticmethod
+    def shapes(config):
+        settings = config.train
+        lengths = config.data.bucket_lengths
+        return Buckets(lengths, settings.batch_size, settings.batch_unit).shapes
+
+    def build_model(self):
+        return build_encoder_decoder(
+            self.config.model, self.tokenizer.vocabulary_size, self.config.seed
+        )
+
+    def training_batches(self):
+        settings = self.config.train
+        return self.data.train(settings.batch_size, settings.batch_unit)
+
+    def evaluation_batches(self, split):
+        settings = self.config.train
+        return self.data.evaluation(split, settings.batch_size, settings.batch_unit)
+
+    def losses(self, model, batch, training):
+        """See `Task.losses`; (batch, length) each, the loss smoothed."""
+        targets = batch["targets"]
+        start = tf.fill([tf.shape(targets)[0], 1], START)
+        before = tf.concat([start, targets[:, :-1]], axis=1)
+        # Where a target has ended there is nothing to see.
+        before = tf.where(targets == PADDING, PADDING, before)
+        logits = model(batch["inputs"], before, training=training)
+        smoothing = self.config.train.label_smoothing
+        losses = smoothed_cross_entropy(targets, logits, smoothing)
+        right = tf.argmax(logits, axis=2, output_type=targets.dtype) == targets
+        return losses, right, targets != PADDING
+
+    def sums(self, model, batch):
+        """Summed loss, right tokens, and tokens."""
+        return masked_sums(*self.losses(model, batch, training=False))
+
+    def totals(self, sums):
+        return Totals(*(float(value) for value in sums))
+
+    def evaluate(self, model, split, strategy, each_checkpoint=()):
+        """BLEU three ways and chrF, beside the paper's figure; the hypotheses."""
+        sources, references = self.data.texts(split)
+        translator = self._translator(model)
+        start = time.monotonic()
+        hypotheses = _translate(translator, sources, f"translating {split}")
+        seconds = time.monotonic() - start
+        scores, signatures = score(hypotheses, references)
+        logger.info("%s", scores)
+        data = self.config.data
+        languages = (data.source_language, data.target_language)
+        test_set = DATASETS[data.dataset].test_set(data, split)
+        result = {
+            "languages": "-".join(languages),
+            "test_set": test_set,
+            "examples": len(sources),
+            **scores,
+            "signatures": signatures,
+            "decode": self.config.decode.to_dict(),
+        }
+        columns = {"these weights": scores}
+        singles = []
+        for number, restore in enumerate(each_checkpoint, start=1):
+            restore()
+            translator.refresh()
+            found = _translate(translator, sources, f"checkpoint {number}")
+            singles.append(score(found, references)[0])
+            logger.info("checkpoint %d: %s", number, singles[-1])
+        if singles:
+            mean = {
+                name: round(statistics.mean(one[name] for one in singles), 2)
+                for name in METRICS
+            }
+            columns[f"mean of {len(singles)} checkpoints"] = mean
+            result["mean_of_checkpoints"] = mean
+        result["sentences_per_second"] = round(len(sources) / seconds, 2)
+        published = published_bleu(languages, test_set, self.config.variant)
+        if published is not None:
+            result["published"] = published
+            columns["published"] = {AS_PUBLISHED: published}
+        table = _table(columns, signatures)
+        samples = _samples(sources, references, hypotheses)
+        return Evaluation(result, [table], samples, hypotheses)
+
+    def predictor(self, model, batch_size=None):
+        """A function from texts to the best `Translation` of each."""
+        translator = self._translator(model, batch_size)
+
+        def predict(texts, on_progress=lambda num_texts: None):
+            return [best for best, *_ in translator.translate(texts, on_progress)]
+
+        return predict
+
+    def _translator(self, model, batch_size=None):
+        settings = self.config.decode
+        if batch_size:
+            settings = settings.copy_and_resolve_references()
+            settings.batch_size = batch_size
+        lengths = self.config.data.bucket_lengths
+        return Translator(model, self.tokenizer, settings, lengths)
+
+    @property
+    def prompt(self):
+        return (
+            f"{self.config.data.source_language} to {self.config.data.target_language}"
+        )
+
+
+def _translate(translator, sources, title):
+    with progress_bar(desc=title, total=len(sources), unit=" sentences") as bar:
+        found = translator.translate(sources, bar.update)
+    return [best[0].text for best in found]
+
+
+def _table(columns, signatures):
+    rows = [
+        [name, signatures[name], *(column.get(name, "") for column in columns.values())]
+        for name in METRICS
+    ]
+    return Table(["score", "signature", *columns], rows, left=2)
+
+
+def _samples(sources, references, hypotheses):
+    step = max(1, len(sources) // NUM_SAMPLES)
+    return [
+        {
+            "source": sources[i],
+            "reference": references[i],
+            "hypothesis": hypotheses[i],
+        }
+        for i in range(0, len(sources), step)[:NUM_SAMPLES]
+    ]
