@@ -1,37 +1,68 @@
-# make setup      builds .venv once
+# make setup      builds .venv once, and anew after an interruption or when pins change
 # make reproduce  trains and compares all models at laptop scale
 # make test       lints and tests
+# make test-fast  the same without what is slow, for the change in hand
+# make test-all   the same with what takes long
 
-PYTHON ?= python3.11
+# The first that can make environments: Debian ships Python without that part, and version
+# managers leave names that start nothing.
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13, \
+  $(shell $(name) -c "import ensurepip, venv" >/dev/null 2>&1 && echo $(name))))
+NO_PYTHON := Install Python 3.11, 3.12 or 3.13 with its venv module \
+  (Debian, Ubuntu: apt install python3-venv; macOS: brew install python@3.12), \
+  or name one: make PYTHON=/path/to/python3.12
 BIN := .venv/bin
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Names of marks hold a checksum of the pins: a checkout gives files new times.
+PINS := $(firstword $(shell cat requirements.txt requirements-dev.txt constraints.txt | cksum))
+INSTALLED := .venv/installed-$(PINS)
+INSTALLED_DEV := $(INSTALLED)-dev
 RUNS ?= runs/reproduce
 # Two files of tests at a time; WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile
+SELECTED :=
+PYTEST = $(BIN)/python -m pytest $(WORKERS) $(SELECTED)
 
-.PHONY: setup setup-dev reproduce test
+.PHONY: setup setup-dev reproduce lint test test-fast test-all
 
-setup: .venv/installed
-setup-dev: .venv/installed-dev
+setup: $(INSTALLED)
+setup-dev: $(INSTALLED_DEV)
 
-.venv/installed: requirements.txt
+$(INSTALLED):
+	$(if $(PYTHON),,$(error $(NO_PYTHON)))
 	@echo "Building .venv with the packages of requirements.txt (about a minute)"
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@# Marks go first: a .venv half cleared must not bear one.
+	@rm -f .venv/installed*
+	$(PYTHON) -m venv --clear .venv
+	$(PIP_INSTALL) -r requirements.txt
 	@touch $@
 
-.venv/installed-dev: requirements-dev.txt .venv/installed
-	@echo "Adding what only tests need, from requirements-dev.txt"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
-	@touch $@
+$(INSTALLED_DEV): | $(INSTALLED)
+	@echo "Adding what only tests and benchmarks need, from requirements-dev.txt"
+	@# Without a mark until the end: what pip leaves when interrupted may not be whole.
+	@rm $(INSTALLED)
+	$(PIP_INSTALL) -r requirements-dev.txt
+	@touch $(INSTALLED) $@
 
 reproduce: setup
 	@echo "Training four TransEvolve variants and the Transformer on short ListOps"
 	$(BIN)/python reproduce.py --workdir=$(RUNS)
 
-test: setup-dev
+lint: setup-dev
 	@echo "Checking style"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+test: lint
 	@echo "Testing the models on JAX, then everything on TensorFlow"
-	KERAS_BACKEND=jax $(BIN)/python -m pytest $(WORKERS) tests/models
-	$(BIN)/python -m pytest $(WORKERS) tests
+	KERAS_BACKEND=jax $(PYTEST) -m "jax and not long" tests/models
+	$(PYTEST) tests
+
+test-fast: SELECTED = -m "not slow and not script and not long"
+test-fast: lint
+	@echo "Testing what is quick to test, on TensorFlow"
+	$(PYTEST) tests
+
+# Instead of pyproject.toml's -m "not long".
+test-all: SELECTED = -m ""
+test-all: test

@@ -8,12 +8,13 @@ from training import cli  # first: it quiets TensorFlow's logs
 from absl import flags
 
 WORKDIR = flags.DEFINE_string("workdir", "runs/reproduce", "Folder of all runs.")
+VARIANTS = flags.DEFINE_list("variants", None, "Instead of the paper's five.")
 
 
 def main():
     from reproduction.laptop import reproduce
 
-    report, learned = reproduce(WORKDIR.value)
+    report, learned = reproduce(WORKDIR.value, VARIANTS.value)
     (Path(WORKDIR.value) / "report.md").write_text(report + "\n")
     print(report)
     if not learned:

@@ -23,21 +23,24 @@ TIMED_ROUNDS, UPDATES_PER_ROUND = 7, 10
 MARGIN = 10  # points above always answering the most frequent class
 
 
-def reproduce(workdir) -> tuple[str, bool]:
-    """Trains, evaluates and times every variant; finished parts are not done again.
+def reproduce(workdir, names: list[str] | None = None) -> tuple[str, bool]:
+    """Trains, evaluates and times variants; finished parts are not done again.
 
     Args:
       workdir: folder with one run a variant below it.
+      names: of the variants; None for the paper's five. The Transformer always runs,
+        as what the others are compared with.
 
     Returns:
       A Markdown table with what its scale leaves out of the paper's, and whether every
       model ended at least `MARGIN` points above the most frequent class.
 
     Raises:
-      UserError: if the workdir holds runs of other settings.
+      UserError: if a name is unknown, or the workdir holds runs of other settings.
     """
     workdir = Path(workdir)
-    configs = {name: _config(name, workdir) for name in variants(in_paper=True)}
+    names = list(dict.fromkeys([*(names or variants(in_paper=True)), BASELINE]))
+    configs = {name: _config(name, workdir) for name in names}
     results = {}
     for number, (variant, config) in enumerate(configs.items(), start=1):
         logger.info("\n[%d/%d] %s", number, len(configs), variant)

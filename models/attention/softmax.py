@@ -74,8 +74,8 @@ class SoftmaxAttention(Attention):
     def call(self, x, context, padding_mask=None, training=None):
         """The `SoftmaxState` of (batch, queries, d) and (batch, keys, d)."""
         if self.use == "cross":
-            (queries,), rest = self._split(self.query(x)), self.key_value(context)
-            keys, values = self._split(rest)
+            queries = split_heads(self.query(x), self.num_heads)
+            keys, values = self._split(self.key_value(context))
         else:
             queries, keys, values = self._split(self.query_key_value(x))
         visible = None if padding_mask is None else padding_mask[:, None, None, :]
@@ -113,7 +113,7 @@ class SoftmaxAttention(Attention):
     def attend_to_memory(self, x, memory):
         """One (batch, beams, d)."""
         (keys, values), visible = memory
-        (queries,) = self._split(self.query(x))
+        queries = split_heads(self.query(x), self.num_heads)
         state = SoftmaxState(self._scaled(queries), keys, values, visible)
         return [self.attend(state)]
 
