@@ -39,6 +39,7 @@ LISTOPS = {
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     toys.register(monkeypatch)
+    monkeypatch.setattr(speed, "PEAK_SIZE", 256)
 
 
 def run(config, folder):

@@ -100,7 +100,8 @@ def _check_config_flags(argv, config_flag):
                     f"--config.{name}: expected a field of the config, found none"
                 )
             found = found[part]
-        if name in seen:
+        # ml_collections would string them together; of others the last one holds.
+        if name in seen and isinstance(found, tuple):
             raise UserError(f"--config.{name}: expected once, found it again")
         seen.add(name)
 
@@ -118,7 +119,7 @@ def _check_given_buckets(config_flag):
 
 
 def _field(argument):
-    """ "train.steps" of "--config.train.steps=5"; None of other arguments."""
+    """The field that an argument sets, as in --config.train.steps=5; else None."""
     name = argument.split("=")[0].lstrip("-").removeprefix("no")
     is_flag = argument.startswith("-") and name.startswith("config.")
     return name.removeprefix("config.") if is_flag else None

@@ -11,8 +11,13 @@ from models.attention.softmax import SoftmaxAttention
 # By model and by name. The first of a model is what its variants mean that name none.
 # A mechanism's `uses` say whether it serves as self-, causal and cross-attention.
 MECHANISMS = {
-    "transevolve": {"factored": FactoredAttention, "literal": LiteralAttention},
-    "transformer": {"softmax": SoftmaxAttention},
+    "transevolve": {
+        "factored": FactoredAttention,
+        "literal": LiteralAttention,
+    },
+    "transformer": {
+        "softmax": SoftmaxAttention,
+    },
 }
 
 

@@ -26,8 +26,9 @@ PAIR = ["transformer", "transevolve-fullff-1"]
 
 
 @pytest.fixture(autouse=True)
-def keep_policy():
-    """`speed` sets the dtype policy of the process."""
+def quick(monkeypatch):
+    """A small product for the peak; `speed` sets the dtype policy of the process."""
+    monkeypatch.setattr(speed, "PEAK_SIZE", 256)
     yield
     keras.config.set_dtype_policy("float32")
 
@@ -61,8 +62,9 @@ def test_speed_rows():
 
 
 def test_three_lengths_give_a_fit():
-    found = list(speed.measure(PAIR, [8, 16, 24], mode="inference", rounds=1))
-    assert [row["batch"] for row in found[:6:2]] == [500, 250, 166]
+    arguments = {"mode": "inference", "tokens_per_batch": 400, "rounds": 1}
+    found = list(speed.measure(PAIR, [8, 16, 24], **arguments))
+    assert [row["batch"] for row in found[:6:2]] == [50, 25, 16]
     assert [row["model"] for row in found[6:]] == PAIR
     assert {row["benchmark"] for row in found[6:]} == {"speed_fit"}
 
@@ -106,10 +108,10 @@ def test_floor_rows():
 
 
 def test_memory_grows_with_the_length():
-    short, long = memory.measure(PAIR[:1], [16, 1500], tokens_per_batch=1500)
+    short, long = memory.measure(PAIR[:1], [16, 1000], tokens_per_batch=1000)
     assert short["memory_ratio"] == long["memory_ratio"] == 1
-    # Six layers keep at least A, 8 heads of 1500 x 1500.
-    square = 8 * 1500**2 * 4 / 2**20
+    # Six layers keep at least A, 8 heads of 1000 x 1000.
+    square = 8 * 1000**2 * 4 / 2**20
     assert long["peak_memory_mb"] - short["peak_memory_mb"] > 5 * square
 
 

@@ -68,7 +68,8 @@ def test_what_absl_refuses_is_in_its_words(flag):
         parse(f"--config.{flag}")
 
 
-def test_a_field_given_twice_is_named():
+def test_lengths_given_twice_are_refused():
+    assert parse("--config.seed=1", "--config.seed=2").seed == 2
     twice = ["--config.data.bucket_lengths=(9,2000)"] * 2
     with pytest.raises(UserError, match="bucket_lengths: expected once, found it aga"):
         parse(*twice)
