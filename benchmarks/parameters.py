@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from data.tokenizers.bytes import ByteTokenizer
-from data.tokenizers.symbols import SymbolTokenizer
-
 from benchmarks.models import LITERAL, model_config
 from configs.published import TRANSLATION_PARAMETERS
 from data import DATASETS
+from data.tokenizers.bytes import ByteTokenizer
+from data.tokenizers.symbols import SymbolTokenizer
 from models import build_classifier, build_encoder_decoder, can_decode, variants
 
 BERT_UNCASED = 30_522
