@@ -187,6 +187,7 @@ def test_benchmark_speed_prints_rows_and_draws(tmp_path):
         "--models=transformer,transevolve-fullff-1",
         "--lengths=8,16",
         "--tokens_per_batch=32",
+        "--mode=inference",
         f"--plot={tmp_path}/new/speed.png",
     ]
     result = script("benchmark.py", "speed", *arguments)

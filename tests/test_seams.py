@@ -131,11 +131,13 @@ def test_a_toy_task_reads_a_toy_dataset(tmp_path):
     assert load_run(tmp_path / "run").predict(["1 2 3"]) == [" "]
 
 
-def test_parameters_of_toys_are_counted():
-    rows = [row for row in parameters.measure() if "published" not in row]
+def test_parameters_of_toys_are_counted(monkeypatch):
+    names = ["bag-8", "transevolve-fullff-2-mean"]
+    monkeypatch.setattr(parameters, "variants", lambda: names)  # the others take long
+    rows = list(parameters.measure())
+    assert not any("published" in row for row in rows)
     tasks = {
-        name: {row["task"] for row in rows if row["model"] == name}
-        for name in ("bag-8", "transevolve-fullff-2-mean")
+        name: {row["task"] for row in rows if row["model"] == name} for name in names
     }
     classification = {"ag_news", "imdb", "listops", "char_imdb"}
     assert tasks["bag-8"] == classification
