@@ -4,10 +4,13 @@ A declaration is {name of the field: `Field`}. `docs/flags.md` is made of them.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from common.errors import UserError
+
+INTERVAL = re.compile(r"[1-9]\d* (steps|minutes)")
 
 
 class Field(NamedTuple):
@@ -73,6 +76,18 @@ def lengths(help: str) -> Field:
         )
 
     return Field(help, "increasing whole numbers above 0", accepts)
+
+
+def interval(help: str) -> Field:
+    """A text such as "500 steps" or "10 minutes", for `parse_interval`."""
+    expected = "a number of steps or minutes, as in '500 steps' or '10 minutes'"
+    return Field(help, expected, lambda x: isinstance(x, str) and INTERVAL.fullmatch(x))
+
+
+def parse_interval(text: str) -> tuple[int, str]:
+    """(500, "steps") of "500 steps"."""
+    number, unit = text.split()
+    return int(number), unit
 
 
 def optional(field: Field) -> Field:

@@ -71,6 +71,8 @@ def get_config(argument: str = "") -> ConfigDict:
                 "adam_beta_1": 0.9,
                 "adam_beta_2": 0.999,
                 "adam_epsilon": 1e-7,
+                "validate_every": config_dict.placeholder(int),
+                "checkpoint_every": "10 minutes",
                 "keep_checkpoints": 1,
                 "steps_per_loop": 10,
                 "log_every": 100,

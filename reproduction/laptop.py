@@ -13,6 +13,7 @@ from data import tokenizers
 from models import variants
 from reporting.tables import markdown_table
 from training import config as configuration
+from training import workdir as workdirs
 from training.evaluation import evaluate
 from training.loop import logger, train_and_evaluate
 from training.tasks import TASKS
@@ -103,9 +104,11 @@ def _config(variant, workdir):
 
 def _train(config, workdir):
     finished = workdir / "results" / "test.json"
-    if finished.exists() and not configuration.differences(config, workdir):
-        logger.info("finished before: %s", finished)
-        return json.loads(finished.read_text())
+    if finished.exists():
+        kept, _ = workdirs.read(workdir)
+        if not workdirs.differences(config, kept):
+            logger.info("finished before: %s", finished)
+            return json.loads(finished.read_text())
     train_and_evaluate(config, workdir)
     return evaluate(workdir)[0]
 

@@ -52,7 +52,7 @@ MULTI30K = {
     "data.bucket_lengths": (16, 32),
     "data.shuffle_window": 5000,
     "train.steps": 30,
-    "train.checkpoint_every": 15,
+    "train.validate_every": 15,
     "train.log_every": 5,
     "train.warmup_steps": 20,
 }
@@ -115,8 +115,9 @@ def digest(workdir):
     """Of the set of the model's weights in the last checkpoint, without their names."""
     import tensorflow as tf
 
-    path = tf.train.latest_checkpoint(workdir / "checkpoints/last")
-    reader = tf.train.load_checkpoint(path)
+    # Steps of one number of digits: the last by name is the newest.
+    *_, newest = sorted((workdir / "checkpoints/last").iterdir())
+    reader = tf.train.load_checkpoint(str(newest / "weights"))
     weights = [
         reader.get_tensor(key)
         for key in reader.get_variable_to_shape_map()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from configs import listops
+from tests import forked
 from tests.conftest import ROOT
 
 FLAGS = {
@@ -30,10 +31,14 @@ FLAGS = {
 
 
 def script(name, *arguments, input_text="", **environment):
+    """Runs a script; where the environment is given, by an interpreter of its own."""
+    arguments = [*map(str, arguments)]
+    if not environment:
+        return forked.run(name, arguments, input_text)
     return subprocess.run(
-        [sys.executable, name, *map(str, arguments)],
+        [sys.executable, name, *arguments],
         cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": "tensorflow", **environment},
+        env={**os.environ, **environment},
         input=input_text,
         capture_output=True,
         text=True,
@@ -41,16 +46,19 @@ def script(name, *arguments, input_text="", **environment):
 
 
 def train(
-    workdir, cache, variant="transevolve-randomff-1", KERAS_BACKEND="", **changes
+    workdir, cache, variant="transevolve-randomff-1", environment=None, **changes
 ):
+    arguments = train_arguments(workdir, cache, variant, **changes)
+    return script("train.py", *arguments, **(environment or {}))
+
+
+def train_arguments(workdir, cache, variant="transevolve-randomff-1", **changes):
     flags = {**FLAGS, "data.cache_dir": cache, **changes}
-    return script(
-        "train.py",
+    return [
         f"--config=configs/listops.py:{variant}",
         f"--workdir={workdir}",
         *(f"--config.{name}={value}" for name, value in flags.items()),
-        KERAS_BACKEND=KERAS_BACKEND or "tensorflow",
-    )
+    ]
 
 
 def metrics(workdir):

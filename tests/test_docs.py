@@ -82,7 +82,7 @@ def runs(tmp_path_factory):
     config = scripts.listops_config(folder / "cache", **{"train.epochs": 1})
     train_and_evaluate(config, folder / "runs/listops")
     translation.write(folder)
-    short = {"train.steps": 4, "train.checkpoint_every": 4}
+    short = {"train.steps": 4, "train.validate_every": 4}
     train_and_evaluate(translation.config(folder, **short), folder / "runs/multi30k")
     return folder
 

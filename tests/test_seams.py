@@ -83,7 +83,7 @@ def test_a_toy_attention_translates(tmp_path):
             "data.bucket_lengths": (12, 24),
             "data.dir": str(tmp_path),
             "train.steps": 10,
-            "train.checkpoint_every": 10,
+            "train.validate_every": 10,
         }
     )
     result, table = run(config, tmp_path)

@@ -20,6 +20,7 @@ from tests import translation
 from tests.conftest import ROOT
 from tests.scripts import metrics, script
 from tests.translation import FLAGS, train, write
+from training import workdir as workdirs
 from training.evaluation import evaluate
 from training.loop import train_and_evaluate
 from training.run import load_run
@@ -136,12 +137,16 @@ def test_lines_that_are_not_text_are_translated_too(run):
     assert process.stdout.decode().splitlines()[1] == "eins"
 
 
+def change_config(workdir, changes):
+    config, tokenizer = workdirs.read(workdir)
+    config.update_from_flattened_dict(changes)
+    workdirs.keep(config, tokenizer, workdir)
+
+
 def test_the_published_figure_stands_beside_the_authors_bleu(run, tmp_path, data):
     shutil.copytree(run, tmp_path / "run")
-    config = json.loads((run / "config.json").read_text())
-    config["data"]["test_name"] = "newstest2014"
-    config["data"]["dir"] = str(tmp_path)
-    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    changes = {"data.test_name": "newstest2014", "data.dir": str(tmp_path)}
+    change_config(tmp_path / "run", changes)
     for language in ("en", "de"):
         shutil.copy(
             data / f"test_2016_flickr.{language}.gz",
@@ -165,10 +170,8 @@ def test_a_missing_validation_file_is_named_first(tmp_path, data):
 
 def test_an_empty_test_set_is_named(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
-    config = json.loads((run / "config.json").read_text())
-    config["data"]["dir"] = str(tmp_path)
-    config["data"]["on_error"] = "skip"
-    (tmp_path / "run/config.json").write_text(json.dumps(config))
+    changes = {"data.on_error": "skip", "data.dir": str(tmp_path)}
+    change_config(tmp_path / "run", changes)
     for language in ("en", "de"):
         (tmp_path / f"test_2016_flickr.{language}").write_text("\n")
     with pytest.raises(DataError, match="^en-de test: expected pairs, found none$"):
@@ -176,7 +179,7 @@ def test_an_empty_test_set_is_named(run, tmp_path):
 
 
 def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(tmp_path, data):
-    short = {"train.checkpoint_every": 20, "train.log_every": 10}
+    short = {"train.validate_every": 20, "train.log_every": 10}
     for name, parts in (("whole", [40]), ("stopped", [20, 40])):
         for steps in parts:
             config = translation.config(data, **short, **{"train.steps": steps})

@@ -27,7 +27,7 @@ FLAGS = {
     "train.steps": 300,
     "train.learning_rate_max": 0.5,
     "train.warmup_steps": 100,
-    "train.checkpoint_every": 100,
+    "train.validate_every": 100,
     "train.keep_checkpoints": 2,
     "train.log_every": 50,
     "decode.batch_size": 8,
@@ -49,13 +49,16 @@ def write(folder):
 
 
 def train(workdir, data, variant="transevolve-fullff-1", **changes):
+    return script("train.py", *train_arguments(workdir, data, variant, **changes))
+
+
+def train_arguments(workdir, data, variant="transevolve-fullff-1", **changes):
     flags = {**FLAGS, "data.dir": data, "data.cache_dir": data / "cache", **changes}
-    return script(
-        "train.py",
+    return [
         f"--config=configs/multi30k.py:{variant}",
         f"--workdir={workdir}",
         *(f"--config.{name}={value}" for name, value in flags.items()),
-    )
+    ]
 
 
 def config(data, variant="transevolve-fullff-1", **changes):

@@ -1,100 +1,156 @@
-"""The last checkpoints of a run, and the best one."""
+"""Checkpoints of a run: the last validated ones, the best, and one to go on from."""
 
-import math
+import json
+import logging
+import shutil
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 import tensorflow as tf
 
+from common import checksums
+from common.checksums import DamagedError
 from common.errors import UserError
+from training.metrics import Totals
+
+# Folders of a workdir's `checkpoints/`, one folder for each step below them.
+LAST, BEST, RESUME = "last", "best", "resume"
+WEIGHTS, STATE = "weights", "state.json"
+UNFINISHED = "unfinished-"
+
+logger = logging.getLogger("transevolve")
+
+
+@dataclass
+class RunState:
+    """Where a run is, weights apart.
+
+    Attributes:
+      step: updates taken.
+      validated_at: the last step that was validated.
+      best_score: on validation data; None before the first.
+      batches_per_epoch: of the training data; None if not known yet.
+      logged_lines: of metrics.jsonl.
+      totals: since the last logged step.
+    """
+
+    step: int = 0
+    validated_at: int = 0
+    best_score: float | None = None
+    batches_per_epoch: int | None = None
+    logged_lines: int = 0
+    totals: Totals = Totals(0.0, 0.0, 0.0)
 
 
 class Checkpoints:
-    """Checkpoints below `workdir/checkpoints`: `last/` and `best/`.
+    """Checkpoints below `workdir/checkpoints`, each a folder named by its step.
+
+    `last/` has the latest validated ones, `best/` the one that validated best, and
+    `resume/` one from between validations. A folder gets its name when all of it is
+    written, and has the checksums of its files.
 
     Args:
       workdir: of the run.
       model: what evaluation needs.
       optimizer: None where nothing is trained; only then may it be missing.
-      keep: how many of the last to keep.
-      higher_is_better: of two scores.
+      keep: how many of `last/` to keep.
     """
 
-    def __init__(
-        self,
-        workdir: Path,
-        model,
-        optimizer=None,
-        keep: int = 1,
-        higher_is_better: bool = True,
-    ):
+    def __init__(self, workdir: Path, model, optimizer=None, keep: int = 1):
         self.model = model
-        self._higher_is_better = higher_is_better
-        worst = -math.inf if higher_is_better else math.inf
-        self._best_score = tf.Variable(worst, dtype=tf.float64)
-        self._batches_per_epoch = tf.Variable(0, dtype=tf.int64)
+        self._keep = {LAST: keep, BEST: 1, RESUME: 1}
         # Variables are named one by one: TensorFlow's own walk through a Keras 3
         # model misses layers within lists, and the states of dropout seeds.
-        parts = {
-            "model": _named(model),
-            "best_score": self._best_score,
-            "batches_per_epoch": self._batches_per_epoch,
-        }
+        parts = {"model": _named(model)}
         if optimizer is not None:
             parts["optimizer"] = _named(optimizer)
         self._whole = optimizer is not None
-        self._checkpoint = tf.train.Checkpoint(**parts)
-        folder = Path(workdir) / "checkpoints"
-        self.last = self._manager(folder / "last", keep)
-        self.best = self._manager(folder / "best", 1)
+        self._tensors = tf.train.Checkpoint(**parts)
+        self._folder = Path(workdir) / "checkpoints"
 
-    def _manager(self, folder, keep):
-        return tf.train.CheckpointManager(self._checkpoint, str(folder), keep)
+    def save(self, kind: str, state: RunState) -> None:
+        """Saves the weights and the state to `LAST`, `BEST` or `RESUME`.
 
-    @property
-    def best_score(self) -> float:
-        """Of the best checkpoint."""
-        return float(self._best_score)
-
-    @property
-    def batches_per_epoch(self) -> int | None:
-        """What the last checkpoint knew of it."""
-        return int(self._batches_per_epoch) or None
-
-    def save(self, step: int, score: float, batches_per_epoch: int | None) -> None:
-        """Saves to `last`, and to `best` if no earlier score was as good.
-
-        Args:
-          step: of the checkpoint.
-          score: on validation data.
-          batches_per_epoch: of the training data; None if not known yet.
+        Older ones that are not to be kept go, and so do newer ones: they are of a part
+        of the run that was taken back.
         """
-        self._batches_per_epoch.assign(batches_per_epoch or 0)
-        best = self.best_score
-        if score > best if self._higher_is_better else score < best:
-            self._best_score.assign(score)
-            self.best.save(step)
-        self.last.save(step)
+        folder = self._folder / kind
+        unfinished = folder / f"{UNFINISHED}{state.step}"
+        unfinished.mkdir(parents=True)
+        try:
+            self._tensors.write(str(unfinished / WEIGHTS))
+            (unfinished / STATE).write_text(json.dumps(asdict(state)) + "\n")
+            checksums.write(unfinished, [path.name for path in unfinished.iterdir()])
+            final = folder / str(state.step)
+            if final.exists():
+                shutil.rmtree(final)
+            unfinished.rename(final)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        steps = [step for step in self.steps(kind) if step <= state.step]
+        for step in set(self.steps(kind)) - set(steps[-self._keep[kind] :]):
+            shutil.rmtree(folder / str(step))
 
-    def resume(self) -> bool:
-        """Restores the last checkpoint; returns whether there was one."""
-        if self.last.latest_checkpoint:
-            self._restore(self.last.latest_checkpoint)
-        return bool(self.last.latest_checkpoint)
+    def steps(self, kind: str) -> list[int]:
+        """The steps of the checkpoints of a kind, in order.
 
-    def restore_best(self, workdir) -> None:
+        Raises:
+          UserError: if they are of an older version of this project.
+        """
+        folder = self._folder / kind
+        if not folder.is_dir():
+            return []
+        names = [path.name for path in folder.iterdir()]
+        if "checkpoint" in names:
+            raise UserError(
+                f"{folder}: expected checkpoints of this version, found those of an "
+                "older one; open the run with the code that trained it, or train it "
+                "anew"
+            )
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def clean(self) -> None:
+        """Removes what killed saves have left; only for who alone writes here."""
+        for path in self._folder.glob(f"*/{UNFINISHED}*"):
+            shutil.rmtree(path)
+
+    def resume(self) -> RunState | None:
+        """Restores the newest sound checkpoint; None where there is none.
+
+        Raises:
+          DamagedError: if there are some, and none of them is sound.
+        """
+        found = [(step, kind) for kind in (LAST, RESUME) for step in self.steps(kind)]
+        found.sort(key=lambda checkpoint: checkpoint[0], reverse=True)
+        # The best one last: it is saved first, and may lack its fellow in `last/`.
+        found += [(step, BEST) for step in self.steps(BEST)]
+        damage = None
+        for step, kind in found:
+            try:
+                return self._restore(self._folder / kind / str(step))
+            except DamagedError as error:
+                logger.warning("damaged: %s", error)
+                damage = error
+        if damage is not None:
+            raise damage
+        return None
+
+    def restore_best(self) -> None:
         """Restores the best checkpoint.
 
         Raises:
           UserError: if there is none.
         """
-        if not self.best.latest_checkpoint:
+        steps = self.steps(BEST)
+        if not steps:
             raise UserError(
-                f"--workdir={workdir}: expected a checkpoint, found none yet; "
-                "train.py writes the first when it first validates"
+                f"--workdir={self._folder.parent}: expected a checkpoint, found none "
+                "yet; train.py writes the first when it first validates"
             )
-        self._restore(self.best.latest_checkpoint)
+        self._restore(self._folder / BEST / str(steps[-1]))
 
     def restore_average(self, count: int) -> None:
         """Restores the mean of the weights of the last `count` checkpoints.
@@ -119,22 +175,27 @@ class Checkpoints:
         Raises:
           UserError: if fewer are kept.
         """
-        kept = self.last.checkpoints
-        if len(kept) < count:
+        steps = self.steps(LAST)
+        if len(steps) < count:
             raise UserError(
                 f"--average_checkpoints={count}: expected as many checkpoints, found "
-                f"{len(kept)}; train longer, with --config.train.keep_checkpoints of "
+                f"{len(steps)}; train longer, with --config.train.keep_checkpoints of "
                 f"at least {count}"
             )
-        newest = kept[len(kept) - count :]
-        return [partial(self._restore, path) for path in newest]
+        newest = steps[len(steps) - count :]
+        return [
+            partial(self._restore, self._folder / LAST / str(step)) for step in newest
+        ]
 
-    def _restore(self, path):
-        status = self._checkpoint.restore(path)
+    def _restore(self, folder) -> RunState:
+        checksums.check(folder)
+        status = self._tensors.read(str(folder / WEIGHTS))
         if self._whole:
             status.assert_consumed()
         else:
             status.assert_existing_objects_matched().expect_partial()
+        fields = json.loads((folder / STATE).read_text())
+        return RunState(**{**fields, "totals": Totals(*fields["totals"])})
 
 
 def _named(owner):

@@ -4,7 +4,6 @@ import logging
 import os
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Training is TensorFlow's; the models alone run on other backends.
@@ -16,8 +15,7 @@ from ml_collections import config_flags  # noqa: E402
 
 from common.errors import UserError  # noqa: E402
 from common.fields import fail  # noqa: E402
-
-RESUMABLE = ("train.py", "reproduce.py")
+from training.interruption import EXIT_CODE, Interrupted  # noqa: E402
 
 
 def take_command(argv: list[str], commands: Iterable[str]) -> str:
@@ -38,6 +36,9 @@ def run(main):
                 raise UserError(f"{argument}: expected a flag")
             _log_to_stderr()
             main()
+        except Interrupted as error:
+            print(f"stopped by {error}", file=sys.stderr)
+            sys.exit(EXIT_CODE)
         except UserError as error:
             sys.exit(f"error: {error}")
         except BrokenPipeError:  # what reads our output has had enough
@@ -47,8 +48,7 @@ def run(main):
                 raise
             sys.exit(f"error: {error.filename}: {error.strerror}")
         except KeyboardInterrupt:
-            again = "; repeated, it goes on from its last checkpoint"
-            sys.exit("stopped" + again * (Path(argv[0]).name in RESUMABLE))
+            sys.exit("stopped")
 
     app.run(guarded, flags_parser=_parse_flags)
 

@@ -1,16 +1,23 @@
-"""Checking, keeping and reading back the configuration of a run."""
+"""Checking the configuration of a run."""
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 
 from ml_collections import ConfigDict
 
 import data
 import models
 from common import fields
-from common.errors import UserError
-from common.fields import Field, below, fail, integer, optional, positive, rate, text
+from common.fields import (
+    Field,
+    below,
+    fail,
+    integer,
+    interval,
+    optional,
+    positive,
+    rate,
+    text,
+)
 from data.fields import FIELDS as DATA_FIELDS
 from data.fields import fit_buckets
 from data.tokenizers import TOKENIZERS
@@ -36,10 +43,15 @@ FIELDS = {
     "train.adam_beta_1": rate("Adam's β1."),
     "train.adam_beta_2": rate("Adam's β2."),
     "train.adam_epsilon": positive("Adam's ε."),
-    "train.checkpoint_every": optional(
-        integer("Updates between checkpoints; by default an epoch.")
+    "train.validate_every": optional(
+        integer("Updates between validations; by default an epoch.")
     ),
-    "train.keep_checkpoints": integer("Checkpoints kept beside the best one."),
+    "train.checkpoint_every": interval(
+        "What is lost at most when a run is killed, in updates or in time."
+    ),
+    "train.keep_checkpoints": integer(
+        "Checkpoints of validations that are kept, beside the best one."
+    ),
     "train.steps_per_loop": integer("Updates between returns to Python."),
     "train.log_every": integer("Updates between lines of metrics."),
 }
@@ -49,6 +61,7 @@ CHANGEABLE = (
     "train.epochs",
     "train.steps",
     "train.keep_checkpoints",
+    "train.checkpoint_every",
     "data.dir",
     "data.cache_dir",
     "data.on_error",
@@ -137,62 +150,3 @@ def flatten(config) -> dict:
         else:
             flat[name] = value
     return flat
-
-
-def differences(config: ConfigDict, workdir: Path) -> list[str]:
-    """Names of the fields in which the config in a workdir is another one.
-
-    Raises:
-      UserError: if there is none.
-    """
-    old, new = flatten(read(workdir)), flatten(json.loads(_json(config)))
-    names = sorted(old.keys() | new.keys())
-    return [name for name in names if old.get(name) != new.get(name)]
-
-
-def check_same_run(config: ConfigDict, workdir: Path) -> None:
-    """Checks that a run in the workdir can go on with this config.
-
-    Raises:
-      UserError: if it differs in more than `CHANGEABLE`.
-    """
-    for name in differences(config, workdir):
-        if name not in CHANGEABLE:
-            old, new = flatten(read(workdir)).get(name), flatten(config).get(name)
-            raise UserError(
-                f"--workdir={workdir}: holds a run with config.{name}={old}, not "
-                f"{new}; give another workdir, or the same config to go on with it"
-            )
-
-
-def keep(config: ConfigDict, workdir: Path) -> None:
-    """Writes the config to the workdir."""
-    workdir.mkdir(parents=True, exist_ok=True)
-    (workdir / "config.json").write_text(_json(config))
-
-
-def _json(config):
-    config = config.to_dict()
-    # So that evaluation finds the data from another folder, too.
-    if config["data"].get("dir"):
-        config["data"]["dir"] = str(Path(config["data"]["dir"]).expanduser().resolve())
-    return json.dumps(config, indent=2) + "\n"
-
-
-def read(workdir: Path) -> ConfigDict:
-    """The config of the run in a workdir.
-
-    Raises:
-      UserError: if there is none, or one of an older version.
-    """
-    path = Path(workdir) / "config.json"
-    if not path.exists():
-        raise UserError(f"--workdir={workdir}: expected a run of train.py, found none")
-    config = ConfigDict(json.loads(path.read_text()))
-    if "kind" not in config:
-        raise UserError(
-            f"--workdir={workdir}: expected a run of this version, found one of an "
-            "older version, whose config.json has no kind; open it with the code that "
-            "trained it, or train it anew"
-        )
-    return config

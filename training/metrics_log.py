@@ -6,6 +6,10 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from common.errors import UserError
+
+NAME = "metrics.jsonl"
+
 
 class MetricsLog:
     """Writes metrics to a workdir.
@@ -15,22 +19,31 @@ class MetricsLog:
 
     Args:
       workdir: of the run.
-      step: of the checkpoint that the run starts from; lines after it, left by a run
-        that was stopped, are dropped.
+      lines: how many the checkpoint that the run starts from had; later ones, left by
+        a run that was stopped, are dropped.
+
+    Attributes:
+      lines: written so far.
+
+    Raises:
+      UserError: if there are fewer.
     """
 
-    def __init__(self, workdir: Path, step: int):
-        path = workdir / "metrics.jsonl"
-        kept = []
-        if path.exists():
-            lines = path.read_text().splitlines(keepends=True)
-            # A line that a kill cut short is after the checkpoint, too.
-            whole = [line for line in lines if line.endswith("}\n")]
-            kept = [line for line in whole if json.loads(line)["step"] <= step]
-        unfinished = path.with_suffix(".unfinished")
-        unfinished.write_text("".join(kept))
-        os.replace(unfinished, path)
-        self._path = path
+    def __init__(self, workdir: Path, lines: int = 0):
+        self._path = workdir / NAME
+        found = []
+        if self._path.exists():
+            found = self._path.read_text().splitlines(keepends=True)
+        if len(found) < lines:
+            raise UserError(
+                f"{self._path}: expected the {lines} lines that were written before "
+                f"the last checkpoint, found {len(found)}; put the file back, or train "
+                "anew in another workdir"
+            )
+        unfinished = self._path.with_suffix(".unfinished")
+        unfinished.write_text("".join(found[:lines]))
+        os.replace(unfinished, self._path)
+        self.lines = lines
         self._writers = {
             split: tf.summary.create_file_writer(str(workdir / "tensorboard" / split))
             for split in ("train", "validation")
@@ -45,6 +58,7 @@ class MetricsLog:
         row = {"step": step, "split": split, **metrics}
         with open(self._path, "a") as file:
             file.write(json.dumps(row) + "\n")
+        self.lines += 1
         with self._writers[split].as_default(step=step):
             for name, value in {**metrics, **(speeds or {})}.items():
                 tf.summary.scalar(name, value)

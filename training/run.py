@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from common.errors import UserError
-from data import tokenizers
 from training import config as configuration
+from training import workdir as workdirs
 from training.checkpoints import Checkpoints
 from training.strategy import make_strategy
 from training.tasks import TASKS
@@ -70,7 +70,7 @@ def load_run(
         its task does not have.
     """
     workdir = Path(workdir).expanduser()
-    config = configuration.read(workdir)
+    config, tokenizer = workdirs.read(workdir)
     if decode:
         if "decode" not in config:
             raise UserError(
@@ -79,7 +79,7 @@ def load_run(
             )
         config.decode.update(decode)
     configuration.check(config)
-    task = TASKS[config.kind](config, tokenizers.load(workdir / "tokenizer"))
+    task = TASKS[config.kind](config, tokenizer)
     strategy = make_strategy("one_device")
     with strategy.scope():
         model = task.build_model()
@@ -87,5 +87,5 @@ def load_run(
     if average_checkpoints:
         checkpoints.restore_average(average_checkpoints)
     else:
-        checkpoints.restore_best(workdir)
+        checkpoints.restore_best()
     return Run(config, task, model, checkpoints, strategy)

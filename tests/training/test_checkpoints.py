@@ -1,9 +1,12 @@
-"""Checkpoints keep every variable, and the best by the task's direction."""
+"""Checkpoints keep every variable, and damage is found and survived."""
 
 import keras
 import pytest
 
-from training.checkpoints import Checkpoints
+from common.checksums import DamagedError
+from common.errors import UserError
+from training.checkpoints import BEST, LAST, RESUME, Checkpoints, RunState
+from training.metrics import Totals
 
 
 class Model(keras.Model):
@@ -20,15 +23,83 @@ def test_two_variables_of_one_path_are_refused(tmp_path):
         Checkpoints(tmp_path, Model(("a", "a")))
 
 
+@pytest.fixture
+def saved(tmp_path):
+    """Checkpoints of the kinds and steps; the weight says which was restored."""
+
+    def save(*kinds_and_steps, keep=1):
+        model = Model()
+        checkpoints = Checkpoints(tmp_path, model, keep=keep)
+        for kind, step in kinds_and_steps:
+            model.weight_0.assign(step)
+            totals = Totals(0.1 * step, step, 3.0)
+            checkpoints.save(kind, RunState(step, 0, 0.1, None, 3, totals))
+        return checkpoints
+
+    return save
+
+
+def test_the_state_comes_back_to_the_bit(saved):
+    state = saved((LAST, 7)).resume()
+    assert state == RunState(7, 0, 0.1, None, 3, Totals(0.1 * 7, 7, 3.0))
+    assert isinstance(state.totals, Totals)
+
+
+def test_the_newest_is_resumed_and_the_validated_one_of_equals(saved):
+    checkpoints = saved((LAST, 10), (RESUME, 15), (BEST, 20))
+    assert checkpoints.resume().step == 15
+    assert float(checkpoints.model.weight_0.numpy()) == 15
+    assert saved((RESUME, 20), (LAST, 20)).resume().step == 20
+
+
+def test_old_ones_go_and_those_of_a_part_taken_back(saved):
+    checkpoints = saved(*((LAST, step) for step in (10, 20, 30, 40)), keep=2)
+    assert checkpoints.steps(LAST) == [30, 40]
+    checkpoints.save(LAST, RunState(35))
+    assert checkpoints.steps(LAST) == [30, 35]
+
+
+DAMAGES = {
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "flipped": lambda path: path.write_bytes(
+        bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:]
+    ),
+    "emptied": lambda path: path.write_bytes(b""),
+    "missing": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize(
-    "higher_is_better, best, step", [(True, 0.9, 2), (False, 0.1, 3)]
+    "name", ["weights.index", "weights.data-00000-of-00001", "state.json", "sums"]
 )
-def test_the_best_is_by_direction(tmp_path, higher_is_better, best, step):
-    model = Model()
-    checkpoints = Checkpoints(tmp_path, model, higher_is_better=higher_is_better)
-    for number, score in enumerate((0.5, 0.9, 0.1, 0.9, 0.1), start=1):
-        model.weight_0.assign(number)
-        checkpoints.save(number, score, None)
-    assert checkpoints.best_score == best
-    checkpoints.restore_best(tmp_path)
-    assert float(model.weight_0.numpy()) == step  # the first of equals
+def test_damage_is_named_and_an_older_one_is_used(
+    saved, tmp_path, name, damage, caplog
+):
+    checkpoints = saved((LAST, 10), (LAST, 20), (BEST, 20), keep=2)
+    path = tmp_path / "checkpoints/last/20" / name.replace("sums", "checksums.json")
+    DAMAGES[damage](path)
+    assert checkpoints.resume().step == 10
+    assert str(path) in caplog.text or name == "sums"
+    assert checkpoints.steps(LAST) == [10, 20]
+    for folder in ("last/10", "best/20"):
+        DAMAGES[damage](tmp_path / "checkpoints" / folder / path.name)
+    with pytest.raises(DamagedError, match="checkpoints/best/20/"):
+        checkpoints.resume()
+    with pytest.raises(DamagedError, match="checkpoints/best/20/"):
+        checkpoints.restore_best()
+
+
+def test_what_killed_saves_left_is_cleaned(saved, tmp_path):
+    checkpoints = saved((LAST, 10))
+    (tmp_path / "checkpoints/last/unfinished-20").mkdir()
+    checkpoints.clean()
+    assert [path.name for path in (tmp_path / "checkpoints/last").iterdir()] == ["10"]
+
+
+def test_those_of_older_code_are_refused(saved, tmp_path):
+    checkpoints = saved()
+    (tmp_path / "checkpoints/best").mkdir(parents=True)
+    (tmp_path / "checkpoints/best/checkpoint").touch()
+    with pytest.raises(UserError, match="found those of an older one"):
+        checkpoints.restore_best()

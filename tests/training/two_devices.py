@@ -38,7 +38,7 @@ def make_config():
             "train.batch_unit": "tokens",
             "train.batch_size": 96,
             "train.steps": 20,
-            "train.checkpoint_every": 10,
+            "train.validate_every": 10,
             "train.log_every": 5,
         }
     # Replicas draw dropout masks of their own: no curve would be the same.

@@ -38,6 +38,8 @@ class TranslationTask(Task):
         "train.batch_unit": choice(
             "What `train.batch_size` counts: pairs, or tokens of a side.", *BATCH_UNITS
         ),
+        # An epoch's length is not known before one has been read.
+        "train.validate_every": integer("Updates between validations."),
         "train.label_smoothing": rate("Share of the words that are not the target."),
         "decode.beam_size": integer("Hypotheses alive at a time."),
         "decode.length_penalty": not_negative(

@@ -1,0 +1,50 @@
+"""Checksums of the files in a folder: damage is found and named."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from common.errors import UserError
+
+NAME = "checksums.json"
+
+
+class DamagedError(UserError):
+    """A file is not what was written; the message names it."""
+
+
+def write(folder: Path, names: Iterable[str]) -> None:
+    """Writes the SHA-256 of files of a folder to `checksums.json` in it."""
+    sums = {name: _sha256(folder / name) for name in sorted(names)}
+    # Without an end of line: what is cut is no JSON.
+    (folder / NAME).write_text(json.dumps(sums, indent=2))
+
+
+def check(folder: Path) -> None:
+    """Compares the files of a folder with its `checksums.json`.
+
+    Raises:
+      DamagedError: for the first that is missing or has another content.
+    """
+    path = folder / NAME
+    try:
+        sums = dict(json.loads(path.read_text()))
+    except FileNotFoundError:
+        raise DamagedError(f"{path}: expected checksums, found no such file") from None
+    except (ValueError, TypeError):
+        raise DamagedError(f"{path}: expected checksums, found damage") from None
+    for name, expected in sums.items():
+        path = folder / name
+        if not path.is_file():
+            raise DamagedError(f"{path}: expected a file, found none")
+        if _sha256(path) != expected:
+            raise DamagedError(
+                f"{path}: expected the content that was written, found another; the "
+                "file is damaged or was edited"
+            )
+
+
+def _sha256(path):
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,59 @@
+"""A process for each script, forked from one that has imported TensorFlow already.
+
+Importing takes seconds, and there are many tests of scripts. Importing starts neither
+threads nor devices of TensorFlow, so a fork is what a new process would be. This
+module is what the parent of the forks imports.
+"""
+
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import tensorflow_text  # noqa: F401
+
+import reporting.evaluation  # noqa: F401
+import training.cli  # noqa: F401
+import training.evaluation  # noqa: F401
+import training.interactive  # noqa: F401
+import training.loop  # noqa: F401
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload([__name__])
+
+
+def run(name: str, arguments: list[str], input_text: str = "", timeout: float = 600):
+    """Runs a script of the repository; a `subprocess.CompletedProcess`."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = start(name, arguments, Path(folder), input_text)
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired([name, *arguments], timeout)
+        stdout, stderr = (Path(folder, x).read_text() for x in ("stdout", "stderr"))
+    return subprocess.CompletedProcess(
+        [name, *arguments], process.exitcode, stdout, stderr
+    )
+
+
+def start(name: str, arguments: list[str], folder: Path, input_text: str = ""):
+    """Starts a script; its process. Its streams are files in the folder."""
+    (folder / "stdin").write_text(input_text)
+    process = CONTEXT.Process(target=_run, args=(name, arguments, folder))
+    process.start()
+    return process
+
+
+def _run(name, arguments, folder):
+    os.chdir(ROOT)
+    streams = {"stdin": "r", "stdout": "w", "stderr": "w"}
+    for number, (stream, mode) in enumerate(streams.items()):
+        with open(Path(folder, stream), mode) as file:
+            os.dup2(file.fileno(), number)
+        setattr(sys, stream, open(number, mode, closefd=False))  # noqa: SIM115
+    sys.argv = [name, *arguments]
+    runpy.run_path(name, run_name="__main__")

@@ -1,0 +1,100 @@
+"""The identity of a run survives kills, and what is not ours is left alone."""
+
+import shutil
+
+import pytest
+
+from common.checksums import DamagedError
+from common.errors import UserError
+from configs import imdb, listops
+from data.tokenizers.symbols import SymbolTokenizer
+from data.tokenizers.word_pieces import WordPieceTokenizer
+from training import config as configuration
+from training import workdir as workdirs
+from training.metrics_log import MetricsLog
+
+TOKENIZER = WordPieceTokenizer(["[PAD]", "[UNK]", "a"])
+
+
+def test_config_and_tokenizer_survive(tmp_path):
+    config = imdb.get_config()
+    workdirs.keep(config, TOKENIZER, tmp_path)
+    again, tokenizer = workdirs.read(tmp_path)
+    configuration.check(again)
+    assert tokenizer.identity == TOKENIZER.identity
+    assert not workdirs.differences(config, again)
+    workdirs.check_same_run(config, again, tmp_path)
+    config.seed = 1
+    assert workdirs.differences(config, again) == ["seed"]
+    with pytest.raises(UserError, match="holds a run with config.seed=0, not 1"):
+        workdirs.check_same_run(config, again, tmp_path)
+    assert again.data.vocab_file is None
+    assert tuple(again.data.bucket_lengths) == config.data.bucket_lengths
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer/symbols.txt"])
+@pytest.mark.parametrize("content", [b"", b"{}", None])
+def test_damage_is_named(tmp_path, name, content):
+    workdirs.keep(listops.get_config(), SymbolTokenizer(["a"]), tmp_path)
+    path = tmp_path / name
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(DamagedError, match=f"^{path}: expected"):
+        workdirs.read(tmp_path)
+
+
+@pytest.mark.parametrize("moved", range(4))
+def test_a_kill_while_it_is_written_leaves_the_old_or_the_new(tmp_path, moved):
+    """After each of the three moves, and before the first."""
+    old, new = tmp_path / "run", tmp_path / "new"
+    old.mkdir(), new.mkdir()
+    config = listops.get_config()
+    workdirs.keep(config, SymbolTokenizer(["a"]), old)
+    config.train.epochs = 3
+    workdirs.keep(config, SymbolTokenizer(["a"]), new)
+    shutil.copytree(new, old / workdirs.UNFINISHED)
+    for name in ("tokenizer", "config.json", "checksums.json")[:moved]:
+        if (old / name).is_dir():
+            shutil.rmtree(old / name)
+        (old / workdirs.UNFINISHED / name).replace(old / name)
+    assert not workdirs.has_started(old)
+    kept, _ = workdirs.read(old)
+    assert kept.train.epochs == 3
+    assert not (old / workdirs.UNFINISHED).exists()
+
+
+def test_a_kill_before_it_was_whole_leaves_the_old(tmp_path):
+    workdirs.keep(listops.get_config(), SymbolTokenizer(["a"]), tmp_path)
+    (tmp_path / workdirs.UNFINISHED).mkdir()
+    (tmp_path / workdirs.UNFINISHED / "config.json").write_text("{")
+    assert not workdirs.has_started(tmp_path)
+    workdirs.read(tmp_path)
+
+
+@pytest.mark.parametrize("name", workdirs.NAMES)
+def test_files_of_somebody_else_are_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("theirs")
+    with pytest.raises(UserError, match=f"found {name} of something else or of an old"):
+        workdirs.has_started(tmp_path)
+    assert (tmp_path / name).read_text() == "theirs"
+
+
+def test_a_run_of_older_code_is_refused_in_one_line(tmp_path):
+    (tmp_path / "config.json").write_text('{"task": "listops", "model": {}}')
+    with pytest.raises(UserError, match="found one of an older version") as error:
+        workdirs.read(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_the_log_goes_on_after_the_lines_of_the_checkpoint(tmp_path):
+    log = MetricsLog(tmp_path)
+    for step in range(3):
+        log.write("train", step, {"loss": 0.5})
+    assert log.lines == 3
+    with open(tmp_path / "metrics.jsonl", "a") as file:
+        file.write('{"step": 3, "spl')
+    log = MetricsLog(tmp_path, 2)
+    log.write("train", 7, {"loss": 0.5})
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [line[:10] for line in lines] == ['{"step": 0', '{"step": 1', '{"step": 7']
+    with pytest.raises(UserError, match="metrics.jsonl: expected the 4 lines .* fou"):
+        MetricsLog(tmp_path, 4)

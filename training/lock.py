@@ -1,0 +1,37 @@
+"""One writer to a workdir at a time."""
+
+import fcntl
+import os
+import socket
+from contextlib import contextmanager
+from pathlib import Path
+
+from common.errors import UserError
+
+NAME = "lock"
+
+
+@contextmanager
+def locked(workdir: Path):
+    """Holds the lock of a workdir, which is made if it is not there.
+
+    The system lets go of the lock when the process ends, however it ends.
+
+    Raises:
+      UserError: if another process holds it; the message says which.
+    """
+    workdir.mkdir(parents=True, exist_ok=True)
+    with open(workdir / NAME, "a+") as file:
+        try:
+            # Not by flock, which processes forked from this one would hold on to.
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            file.seek(0)
+            raise UserError(
+                f"--workdir={workdir}: expected a workdir that no other process writes "
+                f"to, found {file.read().strip() or 'one that does'}"
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        file.flush()
+        yield
