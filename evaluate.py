@@ -29,6 +29,7 @@ SEARCH = [
         "batch_size", None, "Sentences, if not the run's config.decode.", lower_bound=1
     ),
 ]
+make_strategy = cli.define_strategy("auto", "one_device", "mirrored", "tpu")
 INTERACTIVE = flags.DEFINE_bool(
     "interactive", False, "Answer lines of standard input, typed or piped in."
 )
@@ -43,7 +44,7 @@ def main():
     from training.evaluation import evaluate
 
     result, found = evaluate(
-        WORKDIR.value, SPLIT.value, AVERAGE_CHECKPOINTS.value, search
+        WORKDIR.value, SPLIT.value, AVERAGE_CHECKPOINTS.value, search, make_strategy()
     )
     print(markdown(found), file=sys.stderr)
     print(json.dumps(result))
@@ -54,8 +55,11 @@ def _answer_lines(search):
     from training.interactive import answer_lines
     from training.run import load_run
 
-    if SPLIT.present:
-        raise UserError("--split: --interactive does not take it")
+    for name in ("split", "strategy", "tpu"):
+        if flags.FLAGS[name].present:
+            raise UserError(f"--{name}: --interactive does not take it")
+    if sys.stdin is None:
+        raise UserError("--interactive: expected standard input, found it closed")
     # A line each line, whatever else is in it.
     sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     sys.stdout.reconfigure(encoding="utf-8")

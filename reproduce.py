@@ -1,7 +1,6 @@
 """Trains and compares all models at laptop scale: reproduce.py --workdir=DIR."""
 
 import sys
-from pathlib import Path
 
 from training import cli  # first: it quiets TensorFlow's logs
 
@@ -12,10 +11,11 @@ VARIANTS = flags.DEFINE_list("variants", None, "Instead of the paper's five.")
 
 
 def main():
+    from common.paths import make_path
     from reproduction.laptop import reproduce
 
     report, learned = reproduce(WORKDIR.value, VARIANTS.value)
-    (Path(WORKDIR.value) / "report.md").write_text(report + "\n")
+    (make_path(WORKDIR.value, "--workdir") / "report.md").write_text(report + "\n")
     print(report)
     if not learned:
         sys.exit("error: a model learned too little; see the table")

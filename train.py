@@ -13,21 +13,15 @@ CONFIG = config_flags.DEFINE_config_file(
     "Task, variant and preset, e.g. configs/listops.py:transevolve-fullff-1,laptop.",
 )
 WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run.")
-STRATEGY = flags.DEFINE_enum(
-    "strategy",
-    "auto",
-    ["auto", "one_device", "mirrored", "multi_worker", "tpu"],
-    "Where to run.",
+make_strategy = cli.define_strategy(
+    "auto", "one_device", "mirrored", "multi_worker", "tpu"
 )
-TPU = flags.DEFINE_string("tpu", "", 'Name of the TPU; "local" on a TPU VM.')
 
 
 def main():
-    from training.loop import train_and_evaluate
-    from training.strategy import make_strategy
+    from training.train import train_and_evaluate
 
-    strategy = make_strategy(STRATEGY.value, TPU.value)
-    print(json.dumps(train_and_evaluate(CONFIG.value, WORKDIR.value, strategy)))
+    print(json.dumps(train_and_evaluate(CONFIG.value, WORKDIR.value, make_strategy())))
 
 
 if __name__ == "__main__":

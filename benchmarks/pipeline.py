@@ -47,7 +47,11 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
             rates["tokenize"] = batcher.num_examples / seconds
         batches = iter(batcher.train(seed=0))
         trainer, iterator = one_device_trainer(
-            task.build_model, task.losses, config.train, batcher.train(seed=0)
+            task.build_model,
+            task.losses,
+            config.train,
+            batcher.train(seed=0),
+            fillers=batcher.fillers,
         )
         dealt = []
 

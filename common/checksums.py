@@ -17,8 +17,10 @@ class DamagedError(UserError):
 def write(folder: Path, names: Iterable[str]) -> None:
     """Writes the SHA-256 of files of a folder to `checksums.json` in it."""
     sums = {name: _sha256(folder / name) for name in sorted(names)}
-    # Without an end of line: what is cut is no JSON.
-    (folder / NAME).write_text(json.dumps(sums, indent=2))
+    # Under its name only when it is whole: it tells that the others are.
+    unfinished = folder / f"{NAME}.unfinished"
+    unfinished.write_text(json.dumps(sums, indent=2))
+    unfinished.replace(folder / NAME)
 
 
 def check(folder: Path) -> None:
@@ -46,5 +48,8 @@ def check(folder: Path) -> None:
 
 
 def _sha256(path):
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -15,6 +15,7 @@ module in `data/datasets/` and name it here. The module has:
 - `read(config, split)`: yields the rows of a split in the order of the source, and a
   `DataError` for a bad row. It raises a `DataError` where the data cannot be had.
 - `identify(config, split)`: a value for JSON that changes when the source does.
+- `NUM_EXAMPLES`, if they are known: {split: count}, to notice that data is a part.
 - `check(config)`, if fields that are good alone may not fit together: raises a
   `UserError` for them.
 
@@ -25,7 +26,8 @@ Each `config` is the `data` part of a config. Beside these, by its kind or token
   fields `source_language` and `target_language`.
 - Read with subwords: `count(config, split)`, how many rows a split has, or None where
   only reading would tell; `require_files(config, *splits)`, which raises a `DataError`
-  for a file that is missing.
+  for a file that is missing; `fingerprint(config, split)`, like `identify`, but the
+  same wherever the data lies.
 - Read with symbols: `SYMBOLS`, all of them.
 
 Importing this package stays cheap: the processes that generate ListOps do.

@@ -36,6 +36,15 @@ def identify(name: str, directory: str | None):
     return builder.info.full_name, str(builder.data_dir)
 
 
+def fingerprint(name: str, split: str, directory: str | None):
+    """A value that changes when the dataset's version or size does.
+
+    Raises:
+      DataError: as `rows`.
+    """
+    return _builder(name, directory).info.full_name, count(name, split, directory)
+
+
 def count(name: str, split: str, directory: str | None) -> int | None:
     """How many rows a split has, where its description says so.
 

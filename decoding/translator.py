@@ -1,5 +1,6 @@
 """Text to text: a trained encoder-decoder, its tokenizer, and beam search."""
 
+import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,6 +12,11 @@ from data.buckets import Buckets
 from data.tokenizers.subwords import END, START
 from decoding.beam_search import IMPOSSIBLE, beam_search
 from models.convert import carry_weights, fold_rotations
+
+# Subwords of a source; what is longer is cut. Attention takes memory by its square.
+LONGEST_SOURCE = 1024
+
+logger = logging.getLogger("transevolve")
 
 
 class Translation(NamedTuple):
@@ -33,15 +39,22 @@ class Translator:
         and extra_length, by how many tokens a target may be longer than its source.
       bucket_lengths: of sources, see `data.buckets.Buckets`; longer ones get a multiple
         of the last.
+      strategy: that the model was made under; each replica searches for a batch of its
+        own. None for one device.
     """
 
-    def __init__(self, model, tokenizer, settings, bucket_lengths):
+    def __init__(self, model, tokenizer, settings, bucket_lengths, strategy=None):
         self.tokenizer = tokenizer
         self.settings = settings
-        self.buckets = Buckets(bucket_lengths, settings.batch_size)
+        self.strategy = strategy or tf.distribute.get_strategy()
+        self._replicas = self.strategy.num_replicas_in_sync
+        self.buckets = Buckets(bucket_lengths, self._replicas * settings.batch_size)
         self.model = model
-        self._folded = fold_rotations(model)
-        self._search = tf.function(self._searched)
+        with self.strategy.scope():
+            self._folded = fold_rotations(model)
+        self._search = tf.function(
+            lambda rows: self.strategy.run(self._searched, args=(rows,))
+        )
 
     def refresh(self) -> None:
         """To be called when the model's weights have changed; no search is retraced."""
@@ -53,7 +66,9 @@ class Translator:
     ) -> list[list[Translation]]:
         """The `beam_size` best translations of each text, finished ones first.
 
-        A translation is one line: line breaks in it become spaces.
+        A translation is one line: line breaks in it become spaces. A source of more
+        than `LONGEST_SOURCE` subwords, or the last bucket if that is longer, is cut,
+        and a warning says so.
 
         Args:
           texts: a blank one has one translation, an empty text of score 0.
@@ -66,8 +81,10 @@ class Translator:
         results = [[Translation("", 0.0)] for _ in texts]
         on_progress(len(texts) - len(sources))
         longest = max(map(len, sources.values()), default=0)
-        for indices, rows in self.buckets.extended(longest).fill(sources, END):
-            tokens, scores = (x.numpy() for x in self._search(tf.constant(rows)))
+        buckets = self.buckets.extended(longest)
+        buckets.rows = -(-buckets.rows // self._replicas) * self._replicas
+        for indices, rows in buckets.fill(sources, END):
+            tokens, scores = self._found(rows)
             if not (scores[: len(indices), 0] > IMPOSSIBLE).all():
                 raise UserError("expected a trained model, found weights not finite")
             best = self._decode(tokens[: len(indices)])
@@ -80,17 +97,37 @@ class Translator:
             on_progress(len(indices))
         return results
 
+    def _found(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Tokens and scores of the hypotheses for (batch, length) source ids."""
+        parts = np.split(rows, self._replicas)
+        values = self.strategy.experimental_distribute_values_from_function(
+            lambda context: tf.constant(parts[context.replica_id_in_sync_group])
+        )
+        return [
+            np.concatenate(self.strategy.experimental_local_results(value))
+            for value in self._search(values)
+        ]
+
     def _sources(self, texts) -> dict[int, np.ndarray]:
         """{index: token ids} of the texts that are not blank."""
         indices = [index for index, text in enumerate(texts) if text.strip()]
         if not indices:
             return {}
         ids = self.tokenizer(tf.constant([texts[index] for index in indices]))
-        rows = [np.append(row, END).astype("int32") for row in ids.to_list()]
-        return dict(zip(indices, rows, strict=True))
+        longest = max(LONGEST_SOURCE, int(self.buckets.lengths[-1])) - 1
+        rows = dict(zip(indices, ids.to_list(), strict=True))
+        for index, row in rows.items():
+            if len(row) > longest:
+                logger.warning(
+                    "text %d: cut at %d of %d subwords", index + 1, longest, len(row)
+                )
+        return {
+            index: np.append(row[:longest], END).astype("int32")
+            for index, row in rows.items()
+        }
 
     def _searched(self, rows):
-        """Tokens and scores of the hypotheses for (batch, length) source ids."""
+        """A replica's part of `_found`."""
         batch_size, length = rows.shape
         beams = self.settings.beam_size
         longest = length + self.settings.extra_length

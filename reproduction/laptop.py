@@ -1,12 +1,12 @@
 """The main job: all models on one task, side by side, beside the paper's numbers."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from benchmarks.timing import interleave, speedup
+from common.paths import make_path
 from configs import listops
 from configs.published import ACCURACY
 from data import tokenizers
@@ -15,8 +15,8 @@ from reporting.tables import markdown_table
 from training import config as configuration
 from training import workdir as workdirs
 from training.evaluation import evaluate
-from training.loop import logger, train_and_evaluate
 from training.tasks import TASKS
+from training.train import logger, train_and_evaluate
 from training.trainer import one_device_trainer
 
 BASELINE = "transformer"
@@ -39,7 +39,7 @@ def reproduce(workdir, names: list[str] | None = None) -> tuple[str, bool]:
     Raises:
       UserError: if a name is unknown, or the workdir holds runs of other settings.
     """
-    workdir = Path(workdir)
+    workdir = make_path(workdir, "--workdir")
     names = list(dict.fromkeys([*(names or variants(in_paper=True)), BASELINE]))
     configs = {name: _config(name, workdir) for name in names}
     results = {}

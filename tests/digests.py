@@ -95,8 +95,8 @@ def run(name, folder):
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * num_devices,
     )
-    from training.loop import train_and_evaluate
     from training.strategy import make_strategy
+    from training.train import train_and_evaluate
 
     config = importlib.import_module(f"configs.{task}").get_config(variant)
     cache = {"data.cache_dir": str(folder / "cache")}

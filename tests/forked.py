@@ -19,7 +19,7 @@ import reporting.evaluation  # noqa: F401
 import training.cli  # noqa: F401
 import training.evaluation  # noqa: F401
 import training.interactive  # noqa: F401
-import training.loop  # noqa: F401
+import training.train  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -40,16 +40,19 @@ def run(name: str, arguments: list[str], input_text: str = "", timeout: float = 
     )
 
 
-def start(name: str, arguments: list[str], folder: Path, input_text: str = ""):
+def start(name, arguments, folder: Path, input_text="", environment=None):
     """Starts a script; its process. Its streams are files in the folder."""
     (folder / "stdin").write_text(input_text)
-    process = CONTEXT.Process(target=_run, args=(name, arguments, folder))
+    process = CONTEXT.Process(
+        target=_run, args=(name, arguments, folder, environment or {})
+    )
     process.start()
     return process
 
 
-def _run(name, arguments, folder):
+def _run(name, arguments, folder, environment):
     os.chdir(ROOT)
+    os.environ.update(environment)
     streams = {"stdin": "r", "stdout": "w", "stderr": "w"}
     for number, (stream, mode) in enumerate(streams.items()):
         with open(Path(folder, stream), mode) as file:

@@ -16,7 +16,7 @@ from tests import scripts, translation
 from tests.conftest import ROOT
 from training import config as configuration
 from training.cli import parse_flags
-from training.loop import train_and_evaluate
+from training.train import train_and_evaluate
 
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]

@@ -14,8 +14,8 @@ from tests.scripts import (
     train,
     train_arguments,
 )
-from training.loop import train_and_evaluate
 from training.run import load_run
+from training.train import train_and_evaluate
 
 pytestmark = [pytest.mark.slow, pytest.mark.script]
 
@@ -190,6 +190,25 @@ def test_two_devices_train_as_one(tmp_path, cache):
         assert first["step"] == second["step"]
         assert first["loss"] == pytest.approx(second["loss"], abs=1e-4)
         assert first["accuracy"] == pytest.approx(second["accuracy"], abs=0.02)
+
+
+def test_a_run_starts_from_the_weights_of_another(run, cache, tmp_path, caplog):
+    workdir, _ = run
+    caplog.set_level("INFO", logger="transevolve")
+    changes = {"train.init_from": str(workdir), "train.steps": 1}
+    train_and_evaluate(listops_config(cache, **changes), tmp_path / "same")
+    assert "did not take" not in caplog.text
+    first, *_ = metrics(tmp_path / "same")
+    assert first["loss"] < metrics(workdir)[0]["loss"]
+    changes["model.ffn_dim"] = 96
+    train_and_evaluate(listops_config(cache, **changes), tmp_path / "other")
+    assert "took " in caplog.text and "there, " in caplog.text
+    changes["model.hidden_dim"] = 16
+    with pytest.raises(UserError, match="init_from=.*: expected weights that fit, fo"):
+        train_and_evaluate(listops_config(cache, **changes), tmp_path / "none")
+    with pytest.raises(UserError, match="expected a run of train.py, found none"):
+        changes["train.init_from"] = str(tmp_path / "nothing")
+        train_and_evaluate(listops_config(cache, **changes), tmp_path / "none")
 
 
 def test_benchmark_speed_prints_rows_and_draws(tmp_path):

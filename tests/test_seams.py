@@ -15,8 +15,8 @@ from tests import toys
 from tests.translation import FLAGS, write
 from training.config import check, declared
 from training.evaluation import evaluate
-from training.loop import train_and_evaluate
 from training.run import load_run
+from training.train import train_and_evaluate
 
 pytestmark = pytest.mark.slow
 

@@ -22,8 +22,8 @@ from tests.scripts import metrics, script
 from tests.translation import FLAGS, train, write
 from training import workdir as workdirs
 from training.evaluation import evaluate
-from training.loop import train_and_evaluate
 from training.run import load_run
+from training.train import train_and_evaluate
 
 pytestmark = [pytest.mark.slow, pytest.mark.script]
 
@@ -140,7 +140,8 @@ def test_lines_that_are_not_text_are_translated_too(run):
 def change_config(workdir, changes):
     config, tokenizer = workdirs.read(workdir)
     config.update_from_flattened_dict(changes)
-    workdirs.keep(config, tokenizer, workdir)
+    data = json.loads((workdir / "data.json").read_text())
+    workdirs.keep(config, tokenizer, data, workdir)
 
 
 def test_the_published_figure_stands_beside_the_authors_bleu(run, tmp_path, data):

@@ -2,17 +2,20 @@
 
 import json
 import logging
-import shutil
+import tempfile
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 from common import checksums
 from common.checksums import DamagedError
 from common.errors import UserError
+from common.paths import make_path, move, remove_folder
 from training.metrics import Totals
 
 # Folders of a workdir's `checkpoints/`, one folder for each step below them.
@@ -32,7 +35,7 @@ class RunState:
       validated_at: the last step that was validated.
       best_score: on validation data; None before the first.
       batches_per_epoch: of the training data; None if not known yet.
-      logged_lines: of metrics.jsonl.
+      logged_lines, log_sum: of metrics.jsonl, and their SHA-256.
       totals: since the last logged step.
     """
 
@@ -41,6 +44,7 @@ class RunState:
     best_score: float | None = None
     batches_per_epoch: int | None = None
     logged_lines: int = 0
+    log_sum: str | None = None
     totals: Totals = Totals(0.0, 0.0, 0.0)
 
 
@@ -68,7 +72,7 @@ class Checkpoints:
             parts["optimizer"] = _named(optimizer)
         self._whole = optimizer is not None
         self._tensors = tf.train.Checkpoint(**parts)
-        self._folder = Path(workdir) / "checkpoints"
+        self._folder = make_path(workdir, "--workdir") / "checkpoints"
 
     def save(self, kind: str, state: RunState) -> None:
         """Saves the weights and the state to `LAST`, `BEST` or `RESUME`.
@@ -84,15 +88,13 @@ class Checkpoints:
             (unfinished / STATE).write_text(json.dumps(asdict(state)) + "\n")
             checksums.write(unfinished, [path.name for path in unfinished.iterdir()])
             final = folder / str(state.step)
-            if final.exists():
-                shutil.rmtree(final)
-            unfinished.rename(final)
+            move(unfinished, final)
         except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            remove_folder(unfinished)
             raise
         steps = [step for step in self.steps(kind) if step <= state.step]
         for step in set(self.steps(kind)) - set(steps[-self._keep[kind] :]):
-            shutil.rmtree(folder / str(step))
+            remove_folder(folder / str(step))
 
     def steps(self, kind: str) -> list[int]:
         """The steps of the checkpoints of a kind, in order.
@@ -115,28 +117,29 @@ class Checkpoints:
     def clean(self) -> None:
         """Removes what killed saves have left; only for who alone writes here."""
         for path in self._folder.glob(f"*/{UNFINISHED}*"):
-            shutil.rmtree(path)
+            remove_folder(path)
 
-    def resume(self) -> RunState | None:
-        """Restores the newest sound checkpoint; None where there is none.
+    def resume(self) -> RunState:
+        """Restores the newest sound checkpoint.
 
         Raises:
-          DamagedError: if there are some, and none of them is sound.
+          DamagedError: if none is sound, or there is none.
         """
         found = [(step, kind) for kind in (LAST, RESUME) for step in self.steps(kind)]
         found.sort(key=lambda checkpoint: checkpoint[0], reverse=True)
         # The best one last: it is saved first, and may lack its fellow in `last/`.
         found += [(step, BEST) for step in self.steps(BEST)]
-        damage = None
+        damage = DamagedError(
+            f"{self._folder}: expected the checkpoints of the run, found none; put "
+            "them back, or train anew in another workdir"
+        )
         for step, kind in found:
             try:
                 return self._restore(self._folder / kind / str(step))
             except DamagedError as error:
                 logger.warning("damaged: %s", error)
                 damage = error
-        if damage is not None:
-            raise damage
-        return None
+        raise damage
 
     def restore_best(self) -> None:
         """Restores the best checkpoint.
@@ -144,13 +147,37 @@ class Checkpoints:
         Raises:
           UserError: if there is none.
         """
+        self._restore(self._best())
+
+    def _best(self):
         steps = self.steps(BEST)
         if not steps:
             raise UserError(
                 f"--workdir={self._folder.parent}: expected a checkpoint, found none "
                 "yet; train.py writes the first when it first validates"
             )
-        self._restore(self._folder / BEST / str(steps[-1]))
+        return self._folder / BEST / str(steps[-1])
+
+    def best_weights(self) -> dict[str, np.ndarray]:
+        """The weights of the best checkpoint, by their variables' paths.
+
+        Raises:
+          UserError: if there is none.
+        """
+        folder = self._best()
+        checksums.check(folder)
+        with _without_patterns(folder) as plain:
+            reader = tf.train.load_checkpoint(str(plain / WEIGHTS))
+            keys = reader.get_variable_to_shape_map()
+            values = {key: reader.get_tensor(key) for key in keys}
+        found = {}
+        for key, value in values.items():
+            part, _, rest = key.partition("/")
+            name = rest.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
+            if part == "model" and not name.startswith("seeds/"):
+                # As TensorFlow writes names with slashes.
+                found[name.replace(".S", "/").replace("..", ".")] = value
+        return found
 
     def restore_average(self, count: int) -> None:
         """Restores the mean of the weights of the last `count` checkpoints.
@@ -189,13 +216,26 @@ class Checkpoints:
 
     def _restore(self, folder) -> RunState:
         checksums.check(folder)
-        status = self._tensors.read(str(folder / WEIGHTS))
+        with _without_patterns(folder) as plain:
+            status = self._tensors.read(str(plain / WEIGHTS))
         if self._whole:
             status.assert_consumed()
         else:
             status.assert_existing_objects_matched().expect_partial()
         fields = json.loads((folder / STATE).read_text())
         return RunState(**{**fields, "totals": Totals(*fields["totals"])})
+
+
+@contextmanager
+def _without_patterns(folder):
+    """The folder by a name that TensorFlow, which reads by pattern, takes literally."""
+    if not set("[]*?") & set(str(folder)):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as parent:
+        link = Path(parent) / "checkpoint"
+        link.symlink_to(folder.resolve())
+        yield link
 
 
 def _named(owner):

@@ -1,9 +1,10 @@
 """What the scripts share: quiet logs, and mistakes of the user in one line."""
 
+import ast
 import logging
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Training is TensorFlow's; the models alone run on other backends.
@@ -43,14 +44,56 @@ def run(main):
             sys.exit(f"error: {error}")
         except BrokenPipeError:  # what reads our output has had enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except OSError as error:
-            if error.filename is None:
-                raise
-            sys.exit(f"error: {error.filename}: {error.strerror}")
         except KeyboardInterrupt:
             sys.exit("stopped")
+        except Exception as error:
+            message = _explain(error)
+            if message is None:
+                raise
+            sys.exit(f"error: {message}")
 
     app.run(guarded, flags_parser=_parse_flags)
+
+
+def _explain(error: Exception) -> str | None:
+    """What to say of a machine that lacks something; None for a fault of this code."""
+    import tensorflow as tf
+
+    text = " ".join(str(error).split())[:400]
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else text
+    missing = (
+        tf.errors.PermissionDeniedError,
+        tf.errors.UnauthenticatedError,
+        tf.errors.NotFoundError,
+        tf.errors.UnavailableError,
+    )
+    if isinstance(error, missing) or "No space left" in str(error):
+        return text
+    if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
+        return (
+            f"expected enough memory, found too little ({text}); a smaller "
+            "--config.train.batch_size or --config.data.max_length wants less, and so "
+            "does a larger --config.train.accumulate_steps"
+        )
+    return None
+
+
+def define_strategy(*names: str) -> Callable:
+    """Defines flags that say where to run; a function for `main` that makes that.
+
+    Args:
+      names: of strategies to choose from, see `training.strategy.make_strategy`.
+    """
+    name = flags.DEFINE_enum("strategy", "auto", names, "Where to run.")
+    tpu = flags.DEFINE_string("tpu", "", 'Name of the TPU; "local" on a TPU VM.')
+
+    def make():
+        from training.strategy import make_strategy
+
+        return make_strategy(name.value, tpu.value)
+
+    return make
 
 
 def _log_to_stderr():
@@ -83,17 +126,18 @@ def parse_flags(argv: list[str], values: flags.FlagValues = flags.FLAGS) -> list
         if "config" in values and values["config"].value is not None:
             _check_given_buckets(values["config"])
         return remaining
-    except (flags.Error, OSError) as error:
+    except (flags.Error, OSError, ValueError) as error:
         raise UserError(" ".join(str(error).split())) from None
 
 
 def _check_config_flags(argv, config_flag):
     """ml_collections names only a part of a field that does not exist."""
     seen = set()
-    fields = [argument for argument in argv[1:] if _field(argument)]
     config = _config_of(argv, config_flag)
-    for name in map(_field, fields):
-        found = config
+    for number, argument in enumerate(argv):
+        name, found = _field(argument), config
+        if number == 0 or not name:
+            continue
         for part in name.split("."):
             if not hasattr(found, "keys") or part not in found:
                 raise UserError(
@@ -104,6 +148,13 @@ def _check_config_flags(argv, config_flag):
         if name in seen and isinstance(found, tuple):
             raise UserError(f"--config.{name}: expected once, found it again")
         seen.add(name)
+        if isinstance(found, tuple):
+            _, given, value = argument.partition("=")
+            value = value if given else "".join(argv[number + 1 : number + 2])
+            try:
+                ast.literal_eval(value.strip())
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                fail(name, "whole numbers in brackets, as in (8,16)", value)
 
 
 def _check_given_buckets(config_flag):

@@ -43,6 +43,15 @@ FIELDS = {
     "train.adam_beta_1": rate("Adam's β1."),
     "train.adam_beta_2": rate("Adam's β2."),
     "train.adam_epsilon": positive("Adam's ε."),
+    "train.init_from": optional(
+        text("A workdir whose best weights a new run starts from, those that fit.")
+    ),
+    "train.accumulate_steps": integer(
+        "Parts of a batch that a device computes one after the other, to save memory."
+    ),
+    "train.clip_norm": optional(
+        positive("The longest that the gradient of an update may be; it is cut to it.")
+    ),
     "train.validate_every": optional(
         integer("Updates between validations; by default an epoch.")
     ),

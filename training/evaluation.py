@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
+
+import tensorflow as tf
 
 from common.errors import UserError
+from common.paths import make_path, move
 from training.run import load_run
 from training.tasks.task import Evaluation
 
@@ -16,6 +18,7 @@ def evaluate(
     split: str = "test",
     average_checkpoints: int = 0,
     decode: Mapping | None = None,
+    strategy: tf.distribute.Strategy | None = None,
 ) -> tuple[dict, Evaluation]:
     """Evaluates a run, and writes `results/SPLIT.json`.
 
@@ -26,7 +29,7 @@ def evaluate(
     Args:
       workdir: of the run.
       split: "test" or "validation".
-      average_checkpoints, decode: see `training.run.load_run`.
+      average_checkpoints, decode, strategy: see `training.run.load_run`.
 
     Returns:
       What the file holds: task, variant, split, parameters and the task's scores; and
@@ -40,7 +43,7 @@ def evaluate(
         raise UserError(
             f"--split: expected one of {', '.join(EVALUATION_SPLITS)}, found {split}"
         )
-    run = load_run(workdir, average_checkpoints, decode)
+    run = load_run(workdir, average_checkpoints, decode, strategy)
     found = run.task.evaluate(
         run.model,
         split,
@@ -56,10 +59,12 @@ def evaluate(
     }
     name = f"{split}-average-{average_checkpoints}" if average_checkpoints else split
     name += "".join(f"-{field}-{value}" for field, value in (decode or {}).items())
-    results = Path(workdir).expanduser() / "results"
+    results = make_path(workdir, "--workdir") / "results"
     results.mkdir(exist_ok=True)
     if found.answers is not None:
         text = "".join(line + "\n" for line in found.answers)
         (results / f"{name}.txt").write_text(text, encoding="utf-8")
-    (results / f"{name}.json").write_text(json.dumps(result) + "\n")
+    unfinished = results / f"{name}.unfinished"
+    unfinished.write_text(json.dumps(result) + "\n")
+    move(unfinished, results / f"{name}.json")
     return result, found

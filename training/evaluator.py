@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from data.batches import fill_rows
+
 
 class Evaluator:
     """Runs a model over all batches of a split.
@@ -25,7 +27,10 @@ class Evaluator:
           batcher: of the split, with `evaluate()` and `num_batches`.
           on_progress: called with a number of batches just done.
         """
-        dataset = self.strategy.experimental_distribute_dataset(batcher.evaluate())
+        dataset = fill_rows(
+            batcher.evaluate(), self.strategy.num_replicas_in_sync, batcher.fillers
+        )
+        dataset = self.strategy.experimental_distribute_dataset(dataset)
         totals = None
         for batch in dataset:
             sums = [value.numpy() for value in self._next(batch)]

@@ -1,150 +1,70 @@
-"""Training a model from a config to a workdir."""
+"""The loop of training: updates, validations, checkpoints and a log."""
 
-import logging
+import math
 import sys
 import time
-from pathlib import Path
 
-import keras
-import tensorflow as tf
-
-from common.errors import UserError
 from common.fields import parse_interval
 from common.progress import progress_bar
 from data.errors import DataError
-from training import config as configuration
-from training import workdir as workdirs
-from training.checkpoints import BEST, LAST, RESUME, Checkpoints, RunState
-from training.evaluator import Evaluator
-from training.interruption import Interrupted, catch_signals
-from training.lock import locked
+from training.checkpoints import BEST, LAST, RESUME
+from training.interruption import Interrupted
 from training.metrics import Totals
-from training.metrics_log import MetricsLog
-from training.strategy import make_strategy, separate_dropout
-from training.tasks import TASKS
-from training.trainer import Trainer
+from training.trainer import NotFiniteError
 
-logger = logging.getLogger("transevolve")
+# In nats; a hundred times as much is more than untrained models have.
+SMALL_LOSS = 0.1
 
 
-def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None = None):
-    """Trains from the config, or from the workdir's last checkpoint, to the end.
-
-    Each epoch, or every `train.validate_every` steps, ends with an evaluation on
-    validation data and a checkpoint; the best one is kept too. With one seed, on one
-    machine, two runs are alike to the bit, and so is one that was stopped and went on.
+class Loop:
+    """Training from a state to the end, with validation, checkpoints and a log.
 
     Args:
-      config: as from a file in `configs/`.
-      workdir: folder of the run; docs/runs.md, "The workdir", lists what it holds.
-      strategy: None for one device.
-
-    Returns:
-      The step reached, and the best validation score, by its name.
-
-    Raises:
-      UserError: for a bad config, or a workdir of another run or process; a
-        `DataError` for bad input; `Interrupted` after a signal.
+      task: a `training.tasks.task.Task`.
+      trainer, evaluator: of its model.
+      training_batches, validation_batches: of the task.
+      checkpoints: to save to.
+      log: a `MetricsLog`; None where another worker writes.
+      state: a `RunState`, where to begin; it moves along.
+      agreement: of the workers.
     """
-    configuration.check(config)
-    strategy = strategy or make_strategy("one_device")
-    _check_shapes(config, TASKS[config.kind].shapes(config), strategy)
-    workdir = Path(workdir).expanduser()
-    with locked(workdir):
-        return _train(config, workdir, strategy)
-
-
-def _train(config, workdir, strategy):
-    kind = TASKS[config.kind]
-    going_on = workdirs.has_started(workdir)
-    if going_on:
-        kept, tokenizer = workdirs.read(workdir)
-        workdirs.check_same_run(config, kept, workdir)
-    keras.utils.set_random_seed(config.seed)
-    tf.config.experimental.enable_op_determinism()
-    if not going_on:
-        tokenizer = kind.make_tokenizer(config)
-    task = kind(config, tokenizer)
-    train = task.training_batches()
-    validation = task.evaluation_batches("validation")
-    if _is_tpu(strategy):
-        _check_one_shape(validation.shapes)
-    if not going_on or workdirs.differences(config, kept):
-        workdirs.keep(config, tokenizer, workdir)
-    with strategy.scope():
-        model = task.build_model()
-    logger.info("%s: %d parameters", config.variant, model.count_params())
-    trainer = Trainer(model, task.losses, config.train, strategy)
-    keep = config.train.keep_checkpoints
-    checkpoints = Checkpoints(workdir, model, trainer.optimizer, keep)
-    checkpoints.clean()
-    state = RunState()
-    if going_on:
-        state = checkpoints.resume()
-        logger.info("going on from step %d", state.step)
-        train.num_batches = state.batches_per_epoch or train.num_batches
-    else:
-        checkpoints.save(RESUME, state)
-    separate_dropout(model, strategy)
-    evaluator = Evaluator(model, task.sums, strategy)
-    log = MetricsLog(workdir, state.logged_lines)
-    run = _Run(task, trainer, evaluator, train, validation, checkpoints, log, state)
-    with catch_signals() as interruption:
-        run.train(interruption)
-    log.close()
-    best = {f"best_validation_{task.metric}": state.best_score}
-    return {"step": state.step, **best}
-
-
-def _check_shapes(config, shapes, strategy):
-    if _is_tpu(strategy) and len(shapes) > 1:
-        lengths = tuple(length for _, length in shapes)
-        raise UserError(
-            "--config.data.bucket_lengths: expected one length, as a TPU program has "
-            f"one shape, found {lengths}; give ({lengths[-1]},)"
-        )
-    replicas = strategy.num_replicas_in_sync
-    if any(rows % replicas for rows, _ in shapes):
-        raise UserError(
-            "--config.train.batch_size: expected batches of a multiple of the "
-            f"{replicas} devices, found {config.train.batch_size}: batches of "
-            f"{', '.join(str(rows) for rows, _ in shapes)} rows"
-        )
-
-
-def _check_one_shape(shapes):
-    (_, length), *longer = shapes
-    if longer:
-        raise UserError(
-            "--config.data.max_length: expected room for all validation data, as a TPU "
-            f"program has one shape, found {length} tokens, and an example of up to "
-            f"{longer[-1][1]}"
-        )
-
-
-def _is_tpu(strategy):
-    return isinstance(strategy, tf.distribute.TPUStrategy)
-
-
-class _Run:
-    """Training from a state to the end. Attributes are its parts."""
 
     def __init__(
-        self, task, trainer, evaluator, train, validation, checkpoints, log, state
+        self,
+        task,
+        trainer,
+        evaluator,
+        training_batches,
+        validation_batches,
+        checkpoints,
+        log,
+        state,
+        agreement,
     ):
         self.task = task
         self.trainer = trainer
         self.evaluator = evaluator
-        self.training_batches = train
-        self.validation_batches = validation
+        self.training_batches = training_batches
+        self.validation_batches = validation_batches
         self.checkpoints = checkpoints
         self.log = log
         self.state = state
+        self._agreement = agreement
         self.settings = task.config.train
         self._saved = (state.step, time.monotonic())
+        self._lowest_loss = math.inf
 
-    def train(self, interruption) -> None:
-        """Trains; where it ends early, what was learned is saved first."""
+    def run(self, interruption) -> None:
+        """Trains; where it ends early, what was learned is saved first.
+
+        Args:
+          interruption: an `Interruption`, asked after each call of the trainer.
+
+        Raises:
+          Interrupted: after a signal, to this worker or another.
+          NotFiniteError: from the trainer, or of a validation.
+          DataError: for bad input that comes late in a stream.
+        """
         state = self.state
         try:
             with (
@@ -154,16 +74,24 @@ class _Run:
                     total=self._total,
                     initial=state.step,
                     unit=" steps",
+                    disable=not self._agreement.is_chief,
                 ) as bar,
             ):
                 self._train(interruption, bar)
+        except NotFiniteError as error:
+            raise NotFiniteError(
+                f"{error}; nothing was saved since step {self._saved[0]}; a lower "
+                "--config.train.learning_rate_max may help, or "
+                "--config.train.clip_norm=1"
+            ) from None
         except (Interrupted, DataError) as error:
             state.step = self.trainer.step
             if state.step > self._saved[0]:
                 self._save(RESUME)
             if isinstance(error, Interrupted):
+                name = interruption.name or "a signal to another worker"
                 raise Interrupted(
-                    f"{interruption.name}: saved at step {state.step}; repeated, the "
+                    f"{name}: saved at step {state.step}; repeated, the "
                     "command goes on from there"
                 ) from None
             raise
@@ -184,12 +112,14 @@ class _Run:
     def _train(self, interruption, bar):
         state, settings = self.state, self.settings
         batches = self.training_batches.train(self.task.config.seed, state.step)
-        iterator = self.trainer.iterate(batches)
+        iterator = self.trainer.iterate(batches, self.training_batches.fillers)
         start, targets = time.monotonic(), 0
 
-        def check_interruption(num_batches=0):
-            if interruption:
+        def check_interruption(is_to_save=False):
+            stop, save = self._agreement.any(bool(interruption), is_to_save)
+            if stop:
                 raise Interrupted
+            return save
 
         while True:
             if self._is_to_validate():
@@ -204,22 +134,40 @@ class _Run:
             )
             num_steps = min(settings.steps_per_loop, stop - state.step)
             new = self.trainer.train(iterator, num_steps)
+            self._watch(bar, new)
             state.totals = Totals(*map(sum, zip(state.totals, new, strict=True)))
             state.step += num_steps
             targets += new.targets
             bar.update(num_steps)
             bar.set_postfix_str(f"loss {new.loss / new.targets:.3f}", refresh=False)
             if state.step == stop:
-                speed = {
-                    f"{self.task.unit}_per_second": targets / (time.monotonic() - start)
-                }
                 rate = {"learning_rate": self.trainer.learning_rate}
-                self._log("train", {**state.totals.metrics(), **rate}, speed)
+                speed = targets / (time.monotonic() - start)
+                others = {
+                    f"{self.task.unit}_per_second": speed,
+                    "gradient_norm": self.trainer.gradient_norm,
+                }
+                self._log("train", {**state.totals.metrics(), **rate}, others)
                 state.totals = Totals(0.0, 0.0, 0.0)
                 start, targets = time.monotonic(), 0
-            check_interruption()
-            if self._is_to_save() and not self._is_to_validate():
+            is_to_save = self._is_to_save() and not self._is_to_validate()
+            if check_interruption(is_to_save):
                 self._save(RESUME)
+
+    def _watch(self, bar, totals):
+        """Warns, once, of a loss that is orders of magnitude above the lowest."""
+        loss = totals.loss / totals.targets
+        is_told = self._agreement.is_chief
+        if is_told and loss > 100 * max(self._lowest_loss, SMALL_LOSS):
+            bar.write(
+                f"warning: step {self.trainer.step}: the loss is {loss:.3g}, and was "
+                f"{self._lowest_loss:.3g} before; a lower "
+                "--config.train.learning_rate_max may help, or "
+                "--config.train.clip_norm=1",
+                file=sys.stderr,
+            )
+            self._lowest_loss = math.inf
+        self._lowest_loss = min(self._lowest_loss, loss)
 
     def _is_to_validate(self):
         state = self.state
@@ -238,7 +186,11 @@ class _Run:
         state, task = self.state, self.task
         total = self.validation_batches.num_batches
         with progress_bar(
-            desc="validating", total=total, unit=" batches", leave=False
+            desc="validating",
+            total=total,
+            unit=" batches",
+            leave=False,
+            disable=not self._agreement.is_chief,
         ) as batches:
 
             def on_progress(num_batches):
@@ -247,12 +199,18 @@ class _Run:
 
             sums = self.evaluator.evaluate(self.validation_batches, on_progress)
         metrics = task.totals(sums).metrics()
+        if not math.isfinite(metrics["loss"]):
+            raise NotFiniteError(
+                f"step {state.step}: expected a finite validation loss, found "
+                f"{metrics['loss']:g}"
+            )
         self._log("validation", metrics)
-        bar.write(
-            f"step {state.step}: validation loss {metrics['loss']:.4f}, "
-            f"accuracy {metrics['accuracy']:.4f}",
-            file=sys.stderr,
-        )
+        if self._agreement.is_chief:
+            bar.write(
+                f"step {state.step}: validation loss {metrics['loss']:.4f}, "
+                f"accuracy {metrics['accuracy']:.4f}",
+                file=sys.stderr,
+            )
         state.validated_at = state.step
         score, best = metrics[task.metric], state.best_score
         if best is None or (score > best if task.higher_is_better else score < best):
@@ -260,16 +218,19 @@ class _Run:
             self._save(BEST)
         self._save(LAST)
 
-    def _log(self, split, metrics, speed=None):
+    def _log(self, split, metrics, others=None):
         where = {}
         if "epochs" in self.settings:
             where = {"epoch": self.state.step / self._batches_per_epoch}
-        self.log.write(split, self.state.step, {**where, **metrics}, speed)
+        if self._agreement.is_chief:
+            self.log.write(split, self.state.step, {**where, **metrics}, others)
 
     def _save(self, kind):
-        self.state.batches_per_epoch = self._batches_per_epoch
-        self.state.logged_lines = self.log.lines
-        self.checkpoints.save(kind, self.state)
+        if self._agreement.is_chief:
+            self.state.batches_per_epoch = self._batches_per_epoch
+            self.state.logged_lines = self.log.lines
+            self.state.log_sum = self.log.sum
+            self.checkpoints.save(kind, self.state)
         self._saved = (self.state.step, time.monotonic())
 
 

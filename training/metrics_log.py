@@ -1,12 +1,12 @@
 """What a run measured: metrics.jsonl for programs, TensorBoard for people."""
 
+import hashlib
 import json
-import os
 from pathlib import Path
 
 import tensorflow as tf
 
-from common.errors import UserError
+from common.checksums import DamagedError
 
 NAME = "metrics.jsonl"
 
@@ -19,48 +19,52 @@ class MetricsLog:
 
     Args:
       workdir: of the run.
-      lines: how many the checkpoint that the run starts from had; later ones, left by
-        a run that was stopped, are dropped.
+      lines, sum: those of the checkpoint that the run starts from; later lines, left
+        by a run that was stopped, are dropped.
 
     Attributes:
-      lines: written so far.
+      lines: how many were written so far.
 
     Raises:
-      UserError: if there are fewer.
+      DamagedError: if they are not those that were written.
     """
 
-    def __init__(self, workdir: Path, lines: int = 0):
+    def __init__(self, workdir: Path, lines: int = 0, sum: str | None = None):
         self._path = workdir / NAME
-        found = []
-        if self._path.exists():
-            found = self._path.read_text().splitlines(keepends=True)
-        if len(found) < lines:
-            raise UserError(
+        found = self._path.read_bytes() if self._path.exists() else b""
+        kept = b"".join(found.splitlines(keepends=True)[:lines])
+        if sum is not None and hashlib.sha256(kept).hexdigest() != sum:
+            raise DamagedError(
                 f"{self._path}: expected the {lines} lines that were written before "
-                f"the last checkpoint, found {len(found)}; put the file back, or train "
-                "anew in another workdir"
+                "the last checkpoint, found others; put the file back, or train anew "
+                "in another workdir"
             )
         unfinished = self._path.with_suffix(".unfinished")
-        unfinished.write_text("".join(found[:lines]))
-        os.replace(unfinished, self._path)
+        unfinished.write_bytes(kept)
+        unfinished.replace(self._path)
         self.lines = lines
         self._writers = {
             split: tf.summary.create_file_writer(str(workdir / "tensorboard" / split))
             for split in ("train", "validation")
         }
 
-    def write(self, split: str, step: int, metrics: dict, speeds: dict | None = None):
+    @property
+    def sum(self) -> str:
+        """SHA-256 of all lines."""
+        return hashlib.sha256(self._path.read_bytes()).hexdigest()
+
+    def write(self, split: str, step: int, metrics: dict, others: dict | None = None):
         """Writes one step's metrics of "train" or "validation".
 
         Args:
-          speeds: for TensorBoard alone.
+          others: for TensorBoard alone.
         """
         row = {"step": step, "split": split, **metrics}
-        with open(self._path, "a") as file:
-            file.write(json.dumps(row) + "\n")
+        with self._path.open("a") as file:
+            file.write(json.dumps(row, allow_nan=False) + "\n")
         self.lines += 1
         with self._writers[split].as_default(step=step):
-            for name, value in {**metrics, **(speeds or {})}.items():
+            for name, value in {**metrics, **(others or {})}.items():
                 tf.summary.scalar(name, value)
 
     def close(self):

@@ -1,9 +1,11 @@
 """A trained run, opened: its model answers."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
+
+import tensorflow as tf
 
 from common.errors import UserError
+from common.paths import make_path
 from training import config as configuration
 from training import workdir as workdirs
 from training.checkpoints import Checkpoints
@@ -55,7 +57,10 @@ class Run:
 
 
 def load_run(
-    workdir, average_checkpoints: int = 0, decode: Mapping | None = None
+    workdir,
+    average_checkpoints: int = 0,
+    decode: Mapping | None = None,
+    strategy: tf.distribute.Strategy | None = None,
 ) -> Run:
     """Opens the run in a workdir.
 
@@ -64,12 +69,13 @@ def load_run(
       average_checkpoints: if above 0, the mean of the weights of so many last
         checkpoints instead of the best one.
       decode: fields of the config's `decode` part to use instead of the run's.
+      strategy: to evaluate under; None for one device, which `predict` wants.
 
     Raises:
       UserError: for a workdir without a run or without checkpoints, or settings that
         its task does not have.
     """
-    workdir = Path(workdir).expanduser()
+    workdir = make_path(workdir, "--workdir")
     config, tokenizer = workdirs.read(workdir)
     if decode:
         if "decode" not in config:
@@ -80,7 +86,7 @@ def load_run(
         config.decode.update(decode)
     configuration.check(config)
     task = TASKS[config.kind](config, tokenizer)
-    strategy = make_strategy("one_device")
+    strategy = strategy or make_strategy("one_device")
     with strategy.scope():
         model = task.build_model()
     checkpoints = Checkpoints(workdir, model)

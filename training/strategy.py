@@ -1,6 +1,11 @@
 """Where training runs: one device, several, several workers, or a TPU."""
 
+import os
+
 import tensorflow as tf
+
+from common.errors import UserError
+from training import workers
 
 
 def make_strategy(name: str = "auto", tpu: str = "") -> tf.distribute.Strategy:
@@ -8,15 +13,18 @@ def make_strategy(name: str = "auto", tpu: str = "") -> tf.distribute.Strategy:
 
     Args:
       name: "auto" takes a named TPU, else all GPUs, else the CPU. "mirrored" uses all
-        GPUs, or all logical CPU devices where there is no GPU.
+        GPUs, or all logical CPU devices where there is no GPU. "multi_worker" uses the
+        workers that the environment variable TF_CONFIG lists.
       tpu: name or address of the TPU, for "tpu" and "auto"; "local" on a TPU VM.
+
+    Raises:
+      UserError: if there is no such TPU, or the workers cannot be had.
     """
     # Before anything asks for devices: that would fix what there is.
     if name == "tpu" or (name == "auto" and tpu):
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect(tpu)
-        return tf.distribute.TPUStrategy(resolver)
+        return _tpu(tpu)
     if name == "multi_worker":
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        return workers.connect()
     gpus = tf.config.list_logical_devices("GPU")
     devices = gpus or tf.config.list_logical_devices("CPU")
     if name == "mirrored" or (name == "auto" and len(gpus) > 1):
@@ -24,16 +32,52 @@ def make_strategy(name: str = "auto", tpu: str = "") -> tf.distribute.Strategy:
     return tf.distribute.OneDeviceStrategy(devices[0].name)
 
 
+def _tpu(name):
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect(name)
+        return tf.distribute.TPUStrategy(resolver)
+    except Exception as error:  # TensorFlow's, its transport's, the cloud's
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"--tpu={name}: expected a TPU of that name, or local on a TPU VM, found "
+            f"{type(error).__name__}: {reason}"
+        ) from error
+
+
+def describe(strategy: tf.distribute.Strategy) -> str:
+    """The devices of a strategy in a few words."""
+    count = strategy.num_replicas_in_sync
+    device = strategy.extended.worker_devices[0]
+    kind = tf.DeviceSpec.from_string(device).device_type
+    text = f"{count} {kind}" + "s" * (count > 1)
+    number, total = workers.place(strategy)
+    return text + f", worker {number + 1} of {total}" * (total > 1)
+
+
+def warn_of_idle_gpu() -> str | None:
+    """What to say where a GPU is there, and TensorFlow does not see it; else None."""
+    if os.path.exists("/proc/driver/nvidia/version") and not (
+        tf.config.list_physical_devices("GPU")
+    ):
+        return (
+            "warning: this machine has a GPU that the installed TensorFlow cannot "
+            "use; everything runs on the CPU. pip install -r requirements-gpu.txt"
+        )
+    return None
+
+
 def separate_dropout(model, strategy: tf.distribute.Strategy) -> None:
-    """Gives each replica dropout masks of its own.
+    """Gives each replica of each worker dropout masks of its own.
 
     Keras seeds all replicas alike. To be called once the model has its weights, and
     again whenever they are restored, as that copies the first replica's seeds.
     """
     if strategy.num_replicas_in_sync == 1:
         return
+    worker, _ = workers.place(strategy)
     for variable in model.variables:
         if variable.name == "seed_generator_state":
-            seed, count = variable.value.values[0].numpy()
-            for replica, copy in enumerate(variable.value.values):
+            values = variable.value.values
+            seed, count = values[0].numpy()
+            for replica, copy in enumerate(values, start=worker * len(values)):
                 copy.assign([seed + 1_000_003 * replica, count])

@@ -3,14 +3,34 @@
 import keras
 import tensorflow as tf
 
+from common.errors import UserError
+from data.batches import fill_rows
 from training.losses import masked_sums
 from training.metrics import Totals
 from training.schedule import WarmupSchedule
 from training.strategy import make_strategy
 
 
+class NotFiniteError(UserError):
+    """Training has left the numbers; the weights are of no use any more."""
+
+
+class _Adam(keras.optimizers.Adam):
+    """Adam of gradients that are already summed over the replicas.
+
+    They have to be, to be clipped by the norm of their sum.
+    """
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        return grads_and_vars
+
+
 class Trainer:
     """Holds the optimizer of a model and runs its updates, many to one call.
+
+    An update's gradient is that of the mean loss over the targets of its whole batch,
+    which replicas share, and of which each takes `accumulate_steps` parts one after
+    the other. Its norm is cut to `clip_norm`.
 
     Args:
       model: made under the strategy's scope.
@@ -18,6 +38,9 @@ class Trainer:
       settings: the `train` part of a config.
       strategy: where to run.
       jit_compile: compile an update by XLA; on one device only.
+
+    Attributes:
+      gradient_norm: of the latest update, before it was cut.
     """
 
     def __init__(
@@ -31,11 +54,14 @@ class Trainer:
         self.model = model
         self._losses = losses
         self.strategy = strategy
+        self._parts = settings.accumulate_steps
+        self._clip_norm = settings.clip_norm
+        self.gradient_norm = 0.0
         self.schedule = WarmupSchedule(
             settings.learning_rate_max, model.hidden_dim, settings.warmup_steps
         )
         with strategy.scope():
-            self.optimizer = keras.optimizers.Adam(
+            self.optimizer = _Adam(
                 self.schedule,
                 beta_1=settings.adam_beta_1,
                 beta_2=settings.adam_beta_2,
@@ -57,43 +83,120 @@ class Trainer:
         """The rate of the next update."""
         return float(self.schedule(self.step))
 
-    def iterate(self, dataset: tf.data.Dataset):
-        """An iterator that deals each batch out to the strategy's replicas."""
+    @property
+    def row_multiple(self) -> int:
+        """What the rows of a batch must be a multiple of."""
+        return self.strategy.num_replicas_in_sync * self._parts
+
+    def iterate(self, dataset: tf.data.Dataset, fillers=None):
+        """An iterator that deals each batch out to the strategy's replicas.
+
+        Args:
+          dataset: of batches.
+          fillers: of the empty rows that fill batches up to `row_multiple`; None where
+            they are that already.
+        """
+        if fillers is not None:
+            dataset = fill_rows(dataset, self.row_multiple, fillers)
         return iter(self.strategy.experimental_distribute_dataset(dataset))
 
     def train(self, iterator, num_steps: int) -> Totals:
-        """Takes `num_steps` updates, dropout on; returns their totals."""
-        totals = self._loop(iterator, tf.constant(num_steps))
+        """Takes `num_steps` updates, dropout on; returns their totals.
+
+        Raises:
+          NotFiniteError: if a loss or a gradient is infinite or no number.
+        """
+        first = self.step
+        totals, norm, failure = self._loop(iterator, tf.constant(num_steps))
+        number, loss, failed_norm = failure.numpy().tolist()
+        if number >= 0:
+            step = first + int(number)
+            raise NotFiniteError(
+                f"step {step + 1}: expected a finite loss and gradient, found a loss "
+                f"of {loss:g} and a gradient of norm {failed_norm:g}, at a learning "
+                f"rate of {float(self.schedule(step)):g}"
+            )
+        self.gradient_norm = float(norm)
         return Totals(*totals.numpy().tolist())
 
     def _steps(self, iterator, num_steps):
-        totals = tf.zeros([3])
-        for _ in tf.range(num_steps):
+        totals, norm = tf.zeros([3]), tf.zeros([])
+        # The number of the first update that failed, its loss and gradient's norm.
+        failure = tf.constant([-1.0, 0.0, 0.0])
+        for number in tf.range(num_steps):
             batch = next(iterator)
             # Where there is no batch, no part of an update may run: what is kept after
             # bad input is whole.
             arrived = tf.nest.flatten(batch, expand_composites=True)
             with tf.control_dependencies(arrived):
-                step = self.strategy.run(self._step, args=(batch,))
-            totals += self.strategy.reduce("SUM", step, axis=None)
-        return totals
+                sums, norm = self.strategy.run(self._step, args=(batch,))
+            sums = self.strategy.reduce("SUM", sums, axis=None)
+            norm = self.strategy.reduce("MEAN", norm, axis=None)
+            found = tf.stack([tf.cast(number, tf.float32), sums[0] / sums[2], norm])
+            is_fine = tf.reduce_all(tf.math.is_finite(found)) | (failure[0] >= 0)
+            failure = tf.where(is_fine, failure, found)
+            totals += sums
+        return totals, norm, failure
 
     def _update(self, batch):
-        context = tf.distribute.get_replica_context()
-        with tf.GradientTape() as tape:
-            sums = masked_sums(*self._losses(self.model, batch, training=True))
-            # The mean over the targets of all replicas' batches.
-            loss = sums[0] / tf.stop_gradient(context.all_reduce("SUM", sums[2]))
+        sums, gradients = self._gradients(batch)
         weights = self.model.trainable_variables
+        context = tf.distribute.get_replica_context()
+        gradients = context.all_reduce("SUM", gradients)
+        norm = tf.linalg.global_norm(gradients)
+        if self._clip_norm is not None:
+            scale = tf.minimum(1.0, self._clip_norm / norm)
+            gradients = [gradient * scale for gradient in gradients]
+        self.optimizer.apply(gradients, weights)
+        return tf.stack(sums), norm
+
+    def _gradients(self, batch):
+        """Sums of loss, right targets and targets of a replica's part of a batch, and
+        its part of the gradient of the mean over the targets of all parts."""
+        context = tf.distribute.get_replica_context()
+        if self._parts == 1:
+            with tf.GradientTape() as tape:
+                sums = masked_sums(*self._losses(self.model, batch, training=True))
+                targets = tf.stop_gradient(context.all_reduce("SUM", sums[2]))
+                loss = sums[0] / targets
+            return sums, self._dense(tape, loss)
+
+        def split(x):
+            shape = tf.shape(x)
+            rows = shape[0] // self._parts
+            static_rows = x.shape[0] and x.shape[0] // self._parts
+            shape = tf.concat([[self._parts, rows], shape[1:]], axis=0)
+            parts = tf.reshape(x, shape)
+            parts.set_shape([self._parts, static_rows, *x.shape[1:]])
+            return parts
+
+        batch = tf.nest.map_structure(split, batch)
+        totals = [tf.zeros([])] * 3
+        gradients = [tf.zeros(w.shape) for w in self.model.trainable_variables]
+        for number in tf.range(self._parts):
+            part = tf.nest.map_structure(lambda x, i=number: x[i], batch)
+            with tf.GradientTape() as tape:
+                sums = masked_sums(*self._losses(self.model, part, training=True))
+            new = self._dense(tape, sums[0])
+            totals = [a + b for a, b in zip(totals, sums, strict=True)]
+            gradients = [a + b for a, b in zip(gradients, new, strict=True)]
+        targets = context.all_reduce("SUM", totals[2])
+        return totals, [gradient / targets for gradient in gradients]
+
+    def _dense(self, tape, loss):
         # The embedding's gradient comes as slices, of a shape that may differ between
         # replicas; Adam's moments are dense anyway.
-        gradients = map(tf.convert_to_tensor, tape.gradient(loss, weights))
-        self.optimizer.apply(list(gradients), weights)
-        return tf.stack(sums)
+        weights = self.model.trainable_variables
+        return [tf.convert_to_tensor(x) for x in tape.gradient(loss, weights)]
 
 
 def one_device_trainer(
-    build, losses, settings, dataset: tf.data.Dataset, jit_compile=False
+    build,
+    losses,
+    settings,
+    dataset: tf.data.Dataset,
+    jit_compile=False,
+    fillers=None,
 ):
     """A trainer of a new model on one device, and its iterator over a dataset.
 
@@ -103,9 +206,10 @@ def one_device_trainer(
       settings: the `train` part of a config.
       dataset: batches.
       jit_compile: compile by XLA.
+      fillers: of the dataset's batches.
     """
     strategy = make_strategy("one_device")
     with strategy.scope():
         model = build()
     trainer = Trainer(model, losses, settings, strategy, jit_compile)
-    return trainer, trainer.iterate(dataset)
+    return trainer, trainer.iterate(dataset, fillers)

@@ -1,24 +1,24 @@
-"""The identity of a run in its workdir: config and tokenizer, with their checksums."""
+"""The identity of a run in its workdir: config, tokenizer and data, with checksums."""
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 from ml_collections import ConfigDict
 
 from common import checksums
 from common.errors import UserError
+from common.paths import full_name, make_path, move, remove_folder
 from data import tokenizers
 from training import metrics_log
 from training.config import CHANGEABLE, flatten
 
-CONFIG, TOKENIZER = "config.json", "tokenizer"
+CONFIG, TOKENIZER, DATA = "config.json", "tokenizer", "data.json"
 UNFINISHED = "unfinished-run"
 # What a run writes. Where one is found, and no checksums, it is not of a run of ours.
 NAMES = (
     CONFIG,
     TOKENIZER,
+    DATA,
     "checkpoints",
     metrics_log.NAME,
     "tensorboard",
@@ -34,7 +34,9 @@ def has_started(workdir: Path) -> bool:
     """
     _finish_keeping(workdir)
     if (workdir / checksums.NAME).exists():
-        return (workdir / metrics_log.NAME).exists()
+        # A checkpoint of step 0 is no training: it is written before the log.
+        trained = (workdir / "checkpoints").glob("*/[1-9]*")
+        return (workdir / metrics_log.NAME).exists() or any(trained)
     for name in NAMES:
         if (workdir / name).exists():
             raise UserError(
@@ -45,14 +47,21 @@ def has_started(workdir: Path) -> bool:
     return False
 
 
-def keep(config: ConfigDict, tokenizer, workdir: Path) -> None:
-    """Writes the config and the tokenizer, both or neither, with their checksums."""
+def keep(config: ConfigDict, tokenizer, data, workdir: Path) -> None:
+    """Writes them to the workdir, all or none, with their checksums.
+
+    Args:
+      config: of the run.
+      tokenizer: of its task.
+      data: {split: fingerprint} of its batches.
+    """
     unfinished = workdir / UNFINISHED
     unfinished.mkdir()
     (unfinished / CONFIG).write_text(_json(config))
+    (unfinished / DATA).write_text(json.dumps(data, indent=2) + "\n")
     tokenizers.save(tokenizer, unfinished / TOKENIZER)
     names = [f"{TOKENIZER}/{path.name}" for path in (unfinished / TOKENIZER).iterdir()]
-    checksums.write(unfinished, [CONFIG, *names])
+    checksums.write(unfinished, [CONFIG, DATA, *names])
     _finish_keeping(workdir)
 
 
@@ -60,13 +69,10 @@ def _finish_keeping(workdir):
     """Ends or undoes what a kill has left."""
     unfinished = workdir / UNFINISHED
     if (unfinished / checksums.NAME).exists():  # it is whole
-        if (unfinished / TOKENIZER).exists():
-            shutil.rmtree(workdir / TOKENIZER, ignore_errors=True)
-        for name in (TOKENIZER, CONFIG, checksums.NAME):
+        for name in (TOKENIZER, CONFIG, DATA, checksums.NAME):
             if (unfinished / name).exists():
-                os.replace(unfinished / name, workdir / name)
-    if unfinished.exists():
-        shutil.rmtree(unfinished)
+                move(unfinished / name, workdir / name)
+    remove_folder(unfinished)
 
 
 def read(workdir: Path) -> tuple[ConfigDict, object]:
@@ -87,6 +93,24 @@ def read(workdir: Path) -> tuple[ConfigDict, object]:
     checksums.check(workdir)
     config = ConfigDict(json.loads(path.read_text()))
     return config, tokenizers.load(workdir / TOKENIZER)
+
+
+def check_same_data(data: dict, workdir: Path) -> None:
+    """Checks that the data is what the run in the workdir began with.
+
+    Args:
+      data: {split: fingerprint}.
+
+    Raises:
+      UserError: if it is not.
+    """
+    kept = json.loads((workdir / DATA).read_text())
+    for split, found in json.loads(json.dumps(data)).items():
+        if kept[split] != found:
+            raise UserError(
+                f"--workdir={workdir}: holds a run that began with other {split} data; "
+                "give the same data to go on with it, or another workdir"
+            )
 
 
 def differences(config: ConfigDict, kept: ConfigDict) -> list[str]:
@@ -114,6 +138,6 @@ def check_same_run(config: ConfigDict, kept: ConfigDict, workdir: Path) -> None:
 def _json(config):
     config = config.to_dict()
     # So that evaluation finds the data from another folder, too.
-    if config["data"].get("dir"):
-        config["data"]["dir"] = str(Path(config["data"]["dir"]).expanduser().resolve())
+    if folder := config["data"].get("dir"):
+        config["data"]["dir"] = full_name(make_path(folder, "--config.data.dir"))
     return json.dumps(config, indent=2) + "\n"

@@ -1,11 +1,12 @@
 """Batches of one static shape per length bucket, in an order that seeds fix."""
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import tensorflow as tf
 
-from data.batches import Batches
+from data.batches import Batches, fingerprint
 from data.buckets import Buckets
 from data.classification.token_cache import TokenizedSplit
 
@@ -27,6 +28,8 @@ class Batcher(Batches):
         hold the longest example.
     """
 
+    fillers = {"inputs": 0, "targets": FILLER_TARGET}
+
     def __init__(
         self,
         split: TokenizedSplit,
@@ -41,6 +44,11 @@ class Batcher(Batches):
         counts = self.buckets.count(split.lengths[subset])
         self.num_batches = self.buckets.num_batches(counts)
         self.num_examples = len(subset)
+
+    @cached_property
+    def fingerprint(self):
+        split = self.split
+        return fingerprint(split.tokens, split.lengths, split.targets, self.subset)
 
     def plan(self, random: np.random.Generator | None) -> list[tuple[np.ndarray, int]]:
         """One epoch: (indices of a batch's examples, its length) for every batch.

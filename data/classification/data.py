@@ -1,14 +1,17 @@
 """A classification dataset, tokenized: what training and evaluation need of it."""
 
-from pathlib import Path
+import logging
 
 import numpy as np
 
 from common.fields import integer
+from common.paths import make_path
 from data import DATASETS
 from data.classification.batching import Batcher
 from data.classification.token_cache import TokenizedSplit, cached, tokenize
 from data.errors import DataError, RowErrors
+
+logger = logging.getLogger("transevolve")
 
 
 class ClassificationData:
@@ -76,7 +79,7 @@ class ClassificationData:
             ]
             split = cached(
                 f"{config.dataset} {name}",
-                Path(config.cache_dir).expanduser(),
+                make_path(config.cache_dir, "--config.data.cache_dir"),
                 identity,
                 lambda: self._tokenize(name),
             )
@@ -84,8 +87,20 @@ class ClassificationData:
                 raise DataError(
                     f"{config.dataset} {name}: expected examples, found none"
                 )
+            self._report_part(name, len(split.targets))
             self._splits[name] = split
         return self._splits[name]
+
+    def _report_part(self, name, found):
+        whole = getattr(self.module, "NUM_EXAMPLES", {}).get(name, found)
+        if found != whole:
+            logger.warning(
+                "%s %s: found %s of the data set's %s examples",
+                self.config.dataset,
+                name,
+                f"{found:,}",
+                f"{whole:,}",
+            )
 
     def _tokenize(self, name):
         errors = RowErrors(self.config.on_error)

@@ -1,11 +1,9 @@
 """Token ids of a whole split, kept on disk: the second run starts at once."""
 
 import hashlib
+import io
 import json
 import logging
-import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -15,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from common import cache
+from common.paths import is_remote
 from common.progress import progress_bar
 from data.examples import Example
 
@@ -88,21 +88,22 @@ def cached(name: str, cache_dir: Path, identity, make) -> TokenizedSplit:
       identity: JSON-serialisable; anything that `make` depends on.
       make: function without arguments that returns (TokenizedSplit, summary).
     """
-    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
-    folder = cache_dir / f"tokens-{key}"
-    if not folder.exists():
+
+    def write(folder):
         split, summary = make()
-        cache_dir.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(dir=cache_dir, prefix="unfinished-"))
         for field in fields(split):
-            np.save(unfinished / f"{field.name}.npy", getattr(split, field.name))
-        (unfinished / "summary.json").write_text(json.dumps(summary) + "\n")
-        try:
-            os.replace(unfinished, folder)
-        except OSError:  # another run was faster
-            shutil.rmtree(unfinished)
+            np.save(folder / f"{field.name}.npy", getattr(split, field.name))
+        (folder / "summary.json").write_text(json.dumps(summary) + "\n")
+
+    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
+    folder = cache.cached(cache_dir / f"tokens-{key}", write)
     summary = json.loads((folder / "summary.json").read_text())
     counts = ", ".join(f"{value:,} {what}" for what, value in summary.items())
     logger.info("%s: %s", name, counts)
     names = (field.name for field in fields(TokenizedSplit))
-    return TokenizedSplit(*(np.load(folder / f"{name}.npy") for name in names))
+    return TokenizedSplit(*(_load(folder / f"{name}.npy") for name in names))
+
+
+def _load(path):
+    with path.open("rb") as file:
+        return np.load(io.BytesIO(file.read()) if is_remote(path) else file)

@@ -22,6 +22,7 @@ FIELDS = {"source": choice("TensorFlow Datasets, or the authors' aclImdb/.", *SO
 TFDS_NAME = "imdb_reviews"
 LAYOUT = "the folder aclImdb/ or its .tar.gz"
 FOLDERS = ("neg", "pos")
+NUM_EXAMPLES = {"train": 25_000, "test": 25_000}
 
 
 def read(config, split: str) -> Iterator[Example | DataError]:
@@ -74,6 +75,8 @@ def _root(config) -> Path:
 def _from(root, split):
     for label, folder in enumerate(FOLDERS):
         for path in sorted((root / split / folder).glob("*.txt")):
+            if not path.is_file():  # a named pipe would never end
+                raise DataError(f"{path}: expected a file, found something else")
             yield path, label, path.read_bytes()
 
 
@@ -81,17 +84,36 @@ def _from_archive(archive, split):
     prefixes = {f"aclImdb/{split}/{name}/": i for i, name in enumerate(FOLDERS)}
     reviews = []
     try:
-        with tarfile.open(archive, "r:*") as tar:
+        with archive.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:*") as tar:
             for member in tar:
+                path = f"{archive}:{member.name}"
+                if member.name.startswith("/") or ".." in member.name.split("/"):
+                    raise _bad_member(path, "a name below aclImdb/")
                 folder = member.name[: member.name.rfind("/") + 1]
                 label = prefixes.get(folder.removeprefix("./"))
                 if label is not None and member.name.endswith(".txt"):
-                    path = f"{archive}:{member.name}"
+                    if not member.isreg():
+                        raise _bad_member(path, "a file")
                     reviews.append((path, label, tar.extractfile(member).read()))
+            _read_to_the_end(tar.fileobj)
     except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-        raise DataError(f"{archive}: expected {LAYOUT}, found {error}") from None
+        found = " ".join(str(error).split())
+        raise DataError(f"{archive}: expected {LAYOUT}, found {found}") from None
     reviews.sort(key=lambda review: (review[1], review[0]))
     yield from reviews
+
+
+def _bad_member(path, expected):
+    return DataError(f"{path}: expected {expected} in the archive, found another entry")
+
+
+def _read_to_the_end(file):
+    """Two blocks of zeros end an archive, of which `tarfile` has read the first; what
+    packed it checks its sum where it is read to its end."""
+    if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise EOFError("an archive that was cut")
+    while file.read(2**20):
+        pass
 
 
 def _check(path, label, raw):

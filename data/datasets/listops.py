@@ -1,12 +1,13 @@
 """ListOps: the value of a nested expression of MIN, MAX, MED and SM (sum mod 10)."""
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from common import checksums
+from common.cache import cached
 from common.fields import choice, fail, integer
+from common.paths import make_path
 from common.progress import progress_bar
 from data import files
 from data.datasets.listops_generator import OPERATORS, Size, apply_operator, generate
@@ -32,6 +33,7 @@ FIELDS = {
     "generator_seed": integer("Seed of the expressions.", minimum=0, below=2**31),
 }
 FILE_NAMES = {"train": "train", "validation": "val", "test": "test"}
+SETTINGS = "generated.json"
 HEADER = "Source\tTarget"
 
 
@@ -126,41 +128,41 @@ def _generated(config) -> Path:
     counts = {split: config[f"{split}_examples"] for split in SPLITS}
     settings = {**size._asdict(), **counts, "seed": config.generator_seed}
     if config.dir:
-        root = Path(config.dir).expanduser()
+        root = make_path(config.dir, "--config.data.dir")
     else:
         name = "-".join(str(value) for value in settings.values())
-        root = Path(config.cache_dir).expanduser() / f"listops-{name}"
-    written = root / "generated.json"
-    if written.exists():
-        found = json.loads(written.read_text())
-        if found != settings:
-            raise DataError(
-                f"{written}: expected the settings {settings}, found {found}; "
-                "give another --config.data.dir, or read it with "
-                "--config.data.source=files"
-            )
-        return root
-    for name in FILE_NAMES.values():
-        path = root / f"basic_{name}.tsv"
-        if path.exists():
-            raise DataError(
-                f"{path}: expected a folder without ListOps files to write to, found "
-                "this one; remove it, or read it with --config.data.source=files"
-            )
-    root.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix="unfinished-") as name:
-        unfinished = Path(name)
-        _write_splits(unfinished, root, size, counts, config.generator_seed)
-        (unfinished / "generated.json").write_text(json.dumps(settings) + "\n")
-        _move_files(unfinished, root)
-    return root
+        root = make_path(config.cache_dir, "--config.data.cache_dir")
+        root /= f"listops-{name}"
+
+    def write(folder):
+        _write_splits(folder, root, size, counts, config.generator_seed)
+        (folder / SETTINGS).write_text(json.dumps(settings) + "\n")
+
+    if not config.dir:
+        return cached(root, write)
+    if root.is_dir() and any(root.iterdir()):
+        _check_generated(root, settings)
+    elif root.is_dir():
+        root.rmdir()
+    return cached(root, write)
 
 
-def _move_files(source, target):
-    """Moves generated files to their folder, the mark that they are whole last."""
-    target.mkdir(exist_ok=True)
-    for path in sorted(source.iterdir(), key=lambda path: path.suffix == ".json"):
-        os.replace(path, target / path.name)
+def _check_generated(root, settings):
+    """A folder that somebody has chosen is not made again: they may have edited it."""
+    if not (root / checksums.NAME).exists():
+        raise DataError(
+            f"{root}: expected an empty folder to write to, found files that this "
+            "version's generator has not made; give another --config.data.dir, or read "
+            "them with --config.data.source=files"
+        )
+    checksums.check(root)
+    found = json.loads((root / SETTINGS).read_text())
+    if found != settings:
+        raise DataError(
+            f"{root / SETTINGS}: expected the settings {settings}, found {found}; "
+            "give another --config.data.dir, or read it with "
+            "--config.data.source=files"
+        )
 
 
 def _write_splits(folder, root, size, counts, seed):

@@ -59,6 +59,13 @@ def identify(config, split: str):
     return [files.identify(path) for path in _paths(config, split)]
 
 
+def fingerprint(config, split: str):
+    """A value that changes when the text does, but not when it is moved."""
+    if config.source == "tfds":
+        return tfds_source.fingerprint(_tfds_name(config), split, config.dir)
+    return [files.fingerprint(path) for path in _paths(config, split)]
+
+
 def count(config, split: str) -> int | None:
     """How many pairs there are; None where only reading them all would tell."""
     if config.source == "tfds":

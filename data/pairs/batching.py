@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 import numpy as np
 import tensorflow as tf
 
 from common.progress import progress_bar
-from data.batches import Batches
+from data.batches import Batches, fingerprint
 from data.buckets import Buckets
 from data.errors import DataError
 from data.pairs.packed import PackedPairs
@@ -30,6 +31,10 @@ class EvaluationBatcher(Batches):
         self.buckets = buckets
         self.num_examples = len(pairs)
         self.num_batches = buckets.num_batches(buckets.count(pairs.longer_sides))
+
+    @cached_property
+    def fingerprint(self):
+        return fingerprint(self.pairs.tokens, self.pairs.lengths)
 
     def evaluate(self) -> tf.data.Dataset:
         """Every pair once, bucket by bucket."""
@@ -55,6 +60,7 @@ class StreamingBatcher(Batches):
       buckets: how to batch.
       shuffle_window: pairs that are shuffled together. Two windows are held in memory:
         one is dealt while the next fills.
+      fingerprint: of the pairs, see `Batches`.
 
     Attributes:
       num_batches: of an epoch; None until one has been read to its end. A run that goes
@@ -64,8 +70,16 @@ class StreamingBatcher(Batches):
         None likewise.
     """
 
-    def __init__(self, name: str, make_stream, buckets: Buckets, shuffle_window: int):
+    def __init__(
+        self,
+        name: str,
+        make_stream,
+        buckets: Buckets,
+        shuffle_window: int,
+        fingerprint=None,
+    ):
         self.name = name
+        self.fingerprint = fingerprint
         self.buckets = buckets
         self.shuffle_window = shuffle_window
         self.num_batches = None

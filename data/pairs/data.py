@@ -44,6 +44,7 @@ class ParallelData:
             lambda: self._stream("train", chunk_size),
             buckets,
             window,
+            self.module.fingerprint(self.config, "train"),
         )
 
     def evaluation(

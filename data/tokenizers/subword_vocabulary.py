@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import random
 import re
 import subprocess
@@ -15,6 +14,8 @@ from pathlib import Path
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from common.cache import cached
+from common.paths import make_path
 from common.progress import progress_bar
 from data import DATASETS, files
 from data.errors import DataError, RowErrors
@@ -22,6 +23,7 @@ from data.errors import DataError, RowErrors
 PADDING, UNKNOWN, START, END = range(4)
 # All runs on a corpus share its subwords, whatever their own seed.
 SEED = 0
+FILE_NAME = "subwords.model"
 
 _TRAIN = """
 import json, sys, sentencepiece
@@ -35,7 +37,7 @@ def given(config) -> bytes:
     Raises:
       DataError: if it is no such model, or has other special ids.
     """
-    path = Path(config.vocab_file).expanduser()
+    path = make_path(config.vocab_file, "--config.data.vocab_file")
     expected = "a SentencePiece model"
     model = files.require_file(path, expected).read_bytes()
     try:
@@ -75,8 +77,8 @@ def trained(config) -> bytes:
         sentencepiece.__version__,
     ]
     key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
-    path = Path(config.cache_dir).expanduser() / f"subwords-{key}.model"
-    if not path.exists():
+
+    def write(folder):
         rows = progress_bar(
             module.read(config, "train"),
             desc="reading for the vocabulary",
@@ -87,8 +89,11 @@ def trained(config) -> bytes:
         rows = RowErrors(config.on_error).keep_good(rows)
         sentences = (text for row in rows for text in row.texts)
         chosen = sample(sentences, config.vocab_sentences, SEED)
-        _write(path, learn(chosen, config.vocab_size))
-    return path.read_bytes()
+        (folder / FILE_NAME).write_bytes(learn(chosen, config.vocab_size))
+
+    folder = make_path(config.cache_dir, "--config.data.cache_dir")
+    folder /= f"subwords-{key}"
+    return (cached(folder, write) / FILE_NAME).read_bytes()
 
 
 def sample(sentences: Iterable[bytes], size: int, seed: int) -> list[bytes]:
@@ -189,10 +194,3 @@ def _explain(returncode, log, vocab_size):
     return DataError(
         f"--config.data.vocab_size: expected {expected}, found {vocab_size}"
     )
-
-
-def _write(path, model):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-    unfinished.write_bytes(model)
-    os.replace(unfinished, path)

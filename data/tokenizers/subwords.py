@@ -9,9 +9,13 @@ import tensorflow as tf
 from common.fields import integer, optional, text
 from data import DATASETS
 from data.tokenizers import subword_vocabulary
-from data.tokenizers.subword_vocabulary import END, PADDING, START, UNKNOWN
-
-FILE_NAME = "subwords.model"
+from data.tokenizers.subword_vocabulary import (
+    END,
+    FILE_NAME,
+    PADDING,
+    START,
+    UNKNOWN,
+)
 
 
 class SubwordTokenizer:

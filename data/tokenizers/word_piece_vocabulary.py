@@ -3,13 +3,14 @@
 import hashlib
 import json
 import logging
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import tensorflow as tf
 
+from common.cache import cached
+from common.paths import make_path
 from common.progress import progress_bar
 from data import files
 from data.errors import DataError, bad_row
@@ -17,6 +18,7 @@ from data.errors import DataError, bad_row
 BERT_URL = "https://huggingface.co/google-bert/bert-base-uncased/resolve/main/vocab.txt"
 BERT_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 RESERVED = ["[PAD]", "[UNK]"]
+FILE_NAME = "vocab.txt"
 
 logger = logging.getLogger("transevolve")
 
@@ -30,8 +32,8 @@ def given(config) -> list[str]:
       DataError: if the file is no vocabulary, or the download fails.
     """
     if config.vocab_file:
-        return read(Path(config.vocab_file).expanduser())
-    return read(_download(Path(config.cache_dir).expanduser()))
+        return read(make_path(config.vocab_file, "--config.data.vocab_file"))
+    return read(_download(config.cache_dir))
 
 
 def trained(config, texts: Iterable[bytes], corpus_identity) -> list[str]:
@@ -42,12 +44,16 @@ def trained(config, texts: Iterable[bytes], corpus_identity) -> list[str]:
       texts: the training texts.
       corpus_identity: changes when the texts do.
     """
-    cache = Path(config.cache_dir).expanduser()
+
+    def write(folder):
+        pieces = _train(texts, config.vocab_size)
+        lines = "".join(piece + "\n" for piece in pieces)
+        (folder / FILE_NAME).write_text(lines, encoding="utf-8")
+
     key = json.dumps([corpus_identity, config.vocab_size])
-    name = f"vocab-{hashlib.sha256(key.encode()).hexdigest()[:16]}.txt"
-    if not (cache / name).exists():
-        _write(cache / name, _train(texts, config.vocab_size))
-    return read(cache / name)
+    name = f"word-pieces-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    folder = make_path(config.cache_dir, "--config.data.cache_dir") / name
+    return read(cached(folder, write) / FILE_NAME)
 
 
 def read(path: Path) -> list[str]:
@@ -73,28 +79,28 @@ def read(path: Path) -> list[str]:
     return list(pieces)
 
 
-def _download(folder: Path) -> Path:
+def _download(cache_dir) -> Path:
     import keras
 
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "bert_base_uncased_vocab.txt"
-    try:
-        found = keras.utils.get_file(
-            path.name,
-            BERT_URL,
-            file_hash=BERT_SHA256,
-            cache_dir=folder,
-            cache_subdir="",
-        )
-    except Exception as error:
-        path.unlink(missing_ok=True)
-        reason = " ".join(str(error).split())[:160]
-        raise DataError(
-            f"--config.data.vocab=bert: expected {BERT_URL} with SHA-256 "
-            f"{BERT_SHA256[:8]}…, found {type(error).__name__}: {reason} (without "
-            "network: --config.data.vocab_file=FILE or --config.data.vocab=train)"
-        ) from error
-    return Path(found)
+    def write(folder):
+        try:
+            keras.utils.get_file(
+                FILE_NAME,
+                BERT_URL,
+                file_hash=BERT_SHA256,
+                cache_dir=folder,
+                cache_subdir="",
+            )
+        except Exception as error:
+            reason = " ".join(str(error).split())[:160]
+            raise DataError(
+                f"--config.data.vocab=bert: expected {BERT_URL} with SHA-256 "
+                f"{BERT_SHA256[:8]}…, found {type(error).__name__}: {reason} (without "
+                "network: --config.data.vocab_file=FILE or --config.data.vocab=train)"
+            ) from error
+
+    folder = make_path(cache_dir, "--config.data.cache_dir") / "bert-base-uncased"
+    return cached(folder, write) / FILE_NAME
 
 
 def _train(texts, vocab_size):
@@ -112,10 +118,3 @@ def _train(texts, vocab_size):
     seconds = time.monotonic() - start
     logger.info("learned %d word pieces in %.0f s", len(pieces), seconds)
     return pieces
-
-
-def _write(path, pieces):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-    unfinished.write_text("".join(piece + "\n" for piece in pieces), encoding="utf-8")
-    os.replace(unfinished, path)

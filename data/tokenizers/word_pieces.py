@@ -9,8 +9,7 @@ from common.fields import choice, integer, optional, text
 from data import DATASETS
 from data.errors import RowErrors
 from data.tokenizers import word_piece_vocabulary
-
-FILE_NAME = "vocab.txt"
+from data.tokenizers.word_piece_vocabulary import FILE_NAME
 
 
 class WordPieceTokenizer:

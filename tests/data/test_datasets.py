@@ -131,6 +131,7 @@ def registered(monkeypatch):
             SPLITS=("train", "validation", "test"),
             read=lambda config, split: iter(rows),
             identify=lambda config, split: "identity",
+            fingerprint=lambda config, split: "fingerprint",
             count=lambda config, split: len(rows),
             require_files=lambda config, *splits: None,
             **members,

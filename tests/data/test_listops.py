@@ -139,7 +139,7 @@ def test_files_of_other_settings_are_not_mistaken(tmp_path):
 def test_files_that_were_not_generated_are_not_overwritten(tmp_path):
     path = tmp_path / "basic_train.tsv"
     path.write_text("mine")
-    with pytest.raises(DataError, match="basic_train.tsv: expected a folder without"):
+    with pytest.raises(DataError, match="expected an empty folder to write to"):
         list(listops.read(config(tmp_path), "test"))
     assert path.read_text() == "mine"
 

@@ -171,6 +171,57 @@ def test_imdb_without_reviews(acl_imdb, tmp_path):
         list(imdb.read(reviews(acl_imdb), "train"))
 
 
+def test_a_damaged_archive_is_refused_wherever_the_damage_is(acl_imdb, tmp_path):
+    """A reader that stops at the last entry sees neither the sum nor the end."""
+    for mode, name in (("w:gz", "a.tar.gz"), ("w", "a.tar"), ("w:bz2", "a.tar.bz2")):
+        archive = tmp_path / name
+        with tarfile.open(archive, mode) as tar:
+            tar.add(acl_imdb, "aclImdb")
+        list(imdb.read(reviews(archive), "train"))
+        whole = archive.read_bytes()
+        blocks = range(0, len(whole.rstrip(b"\0")), tarfile.BLOCKSIZE)
+        cuts = blocks if mode == "w" else range(1, len(whole), 97)
+        flips = [] if mode == "w" else range(len(whole) - 8, len(whole))
+        for cut in cuts:
+            archive.write_bytes(whole[:cut])
+            with pytest.raises(DataError, match=name):
+                list(imdb.read(reviews(archive), "train"))
+        for place in flips:
+            flipped = bytearray(whole)
+            flipped[place] ^= 1
+            archive.write_bytes(flipped)
+            if mode == "w:gz":  # its last eight bytes are its sum and its length
+                with pytest.raises(DataError, match=name):
+                    list(imdb.read(reviews(archive), "train"))
+
+
+@pytest.mark.parametrize(
+    "name, kind, found",
+    [
+        ("aclImdb/train/pos/1_1.txt", tarfile.SYMTYPE, "expected a file"),
+        ("aclImdb/train/pos/1_1.txt", tarfile.LNKTYPE, "expected a file"),
+        ("aclImdb/train/pos/1_1.txt", tarfile.DIRTYPE, "expected a file"),
+        ("aclImdb/train/pos/1_1.txt", tarfile.FIFOTYPE, "expected a file"),
+        ("aclImdb/train/pos/../neg/1_1.txt", tarfile.REGTYPE, "expected a name below"),
+        ("/aclImdb/train/pos/1_1.txt", tarfile.REGTYPE, "expected a name below"),
+    ],
+)
+def test_an_archive_with_other_entries_is_refused(tmp_path, name, kind, found):
+    archive = tmp_path / "odd.tar"
+    with tarfile.open(archive, "w") as tar:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, "/etc/passwd"
+        tar.addfile(member)
+    with pytest.raises(DataError, match=f"odd.tar:.*1_1.txt: {found}"):
+        list(imdb.read(reviews(archive), "train"))
+
+
+def test_a_folder_with_the_name_of_a_review_is_refused(acl_imdb):
+    (acl_imdb / "train/pos/5_5.txt").mkdir()
+    with pytest.raises(DataError, match="5_5.txt: expected a file"):
+        list(imdb.read(reviews(acl_imdb), "train"))
+
+
 @pytest.mark.parametrize(
     "module, config, classes", [(ag_news, ag_news_config, 4), (imdb, imdb_config, 2)]
 )

@@ -121,7 +121,7 @@ def test_vocabulary_download_is_checked(tmp_path, monkeypatch):
     assert vocabulary.given(data) == ["[PAD]", "[UNK]"]
     source.unlink()
     assert vocabulary.given(data) == ["[PAD]", "[UNK]"]
-    (tmp_path / "cache/bert_base_uncased_vocab.txt").write_text("[PAD]\ncut sh")
+    (tmp_path / "cache/bert-base-uncased/vocab.txt").write_text("[PAD]\ncut sh")
     with pytest.raises(DataError, match="--config.data.vocab=bert: expected file:"):
         vocabulary.given(data)
 

@@ -7,7 +7,7 @@ import pytest
 from data.datasets import ag_news, imdb
 from reporting.evaluation import markdown
 from training.evaluation import evaluate
-from training.loop import train_and_evaluate
+from training.train import train_and_evaluate
 
 pytestmark = pytest.mark.slow
 

@@ -1,5 +1,6 @@
 """The identity of a run survives kills, and what is not ours is left alone."""
 
+import hashlib
 import shutil
 
 import pytest
@@ -13,12 +14,13 @@ from training import config as configuration
 from training import workdir as workdirs
 from training.metrics_log import MetricsLog
 
+DATA = {"training": "a", "validation": ["b", 1]}
 TOKENIZER = WordPieceTokenizer(["[PAD]", "[UNK]", "a"])
 
 
 def test_config_and_tokenizer_survive(tmp_path):
     config = imdb.get_config()
-    workdirs.keep(config, TOKENIZER, tmp_path)
+    workdirs.keep(config, TOKENIZER, DATA, tmp_path)
     again, tokenizer = workdirs.read(tmp_path)
     configuration.check(again)
     assert tokenizer.identity == TOKENIZER.identity
@@ -32,27 +34,27 @@ def test_config_and_tokenizer_survive(tmp_path):
     assert tuple(again.data.bucket_lengths) == config.data.bucket_lengths
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer/symbols.txt"])
+@pytest.mark.parametrize("name", ["config.json", "data.json", "tokenizer/symbols.txt"])
 @pytest.mark.parametrize("content", [b"", b"{}", None])
 def test_damage_is_named(tmp_path, name, content):
-    workdirs.keep(listops.get_config(), SymbolTokenizer(["a"]), tmp_path)
+    workdirs.keep(listops.get_config(), SymbolTokenizer(["a"]), DATA, tmp_path)
     path = tmp_path / name
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(DamagedError, match=f"^{path}: expected"):
         workdirs.read(tmp_path)
 
 
-@pytest.mark.parametrize("moved", range(4))
+@pytest.mark.parametrize("moved", range(5))
 def test_a_kill_while_it_is_written_leaves_the_old_or_the_new(tmp_path, moved):
-    """After each of the three moves, and before the first."""
+    """After each of the four moves, and before the first."""
     old, new = tmp_path / "run", tmp_path / "new"
     old.mkdir(), new.mkdir()
     config = listops.get_config()
-    workdirs.keep(config, SymbolTokenizer(["a"]), old)
+    workdirs.keep(config, SymbolTokenizer(["a"]), DATA, old)
     config.train.epochs = 3
-    workdirs.keep(config, SymbolTokenizer(["a"]), new)
+    workdirs.keep(config, SymbolTokenizer(["a"]), DATA, new)
     shutil.copytree(new, old / workdirs.UNFINISHED)
-    for name in ("tokenizer", "config.json", "checksums.json")[:moved]:
+    for name in ("tokenizer", "config.json", "data.json", "checksums.json")[:moved]:
         if (old / name).is_dir():
             shutil.rmtree(old / name)
         (old / workdirs.UNFINISHED / name).replace(old / name)
@@ -63,7 +65,7 @@ def test_a_kill_while_it_is_written_leaves_the_old_or_the_new(tmp_path, moved):
 
 
 def test_a_kill_before_it_was_whole_leaves_the_old(tmp_path):
-    workdirs.keep(listops.get_config(), SymbolTokenizer(["a"]), tmp_path)
+    workdirs.keep(listops.get_config(), SymbolTokenizer(["a"]), DATA, tmp_path)
     (tmp_path / workdirs.UNFINISHED).mkdir()
     (tmp_path / workdirs.UNFINISHED / "config.json").write_text("{")
     assert not workdirs.has_started(tmp_path)
@@ -92,9 +94,23 @@ def test_the_log_goes_on_after_the_lines_of_the_checkpoint(tmp_path):
     assert log.lines == 3
     with open(tmp_path / "metrics.jsonl", "a") as file:
         file.write('{"step": 3, "spl')
-    log = MetricsLog(tmp_path, 2)
+    path = tmp_path / "metrics.jsonl"
+    two = b"".join(path.read_bytes().splitlines(keepends=True)[:2])
+    log = MetricsLog(tmp_path, 2, hashlib.sha256(two).hexdigest())
     log.write("train", 7, {"loss": 0.5})
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [line[:10] for line in lines] == ['{"step": 0', '{"step": 1', '{"step": 7']
-    with pytest.raises(UserError, match="metrics.jsonl: expected the 4 lines .* fou"):
-        MetricsLog(tmp_path, 4)
+    last = log.sum
+    path.write_bytes(path.read_bytes().replace(b"0.5", b"0.4", 1))
+    with pytest.raises(DamagedError, match="metrics.jsonl: expected the 3 lines that"):
+        MetricsLog(tmp_path, 3, last)
+    path.unlink()
+    with pytest.raises(DamagedError, match="metrics.jsonl: expected the 3 lines that"):
+        MetricsLog(tmp_path, 3, last)
+
+
+def test_other_data_is_noticed(tmp_path):
+    workdirs.keep(listops.get_config(), TOKENIZER, DATA, tmp_path)
+    workdirs.check_same_data({"training": "a", "validation": ("b", 1)}, tmp_path)
+    with pytest.raises(UserError, match="a run that began with other validation data"):
+        workdirs.check_same_data({"training": "a", "validation": None}, tmp_path)

@@ -105,7 +105,7 @@ class TranslationTask(Task):
     def evaluate(self, model, split, strategy, each_checkpoint=()):
         """BLEU three ways and chrF, beside the paper's figure; the hypotheses."""
         sources, references = self.data.texts(split)
-        translator = self._translator(model)
+        translator = self._translator(model, strategy=strategy)
         start = time.monotonic()
         hypotheses = _translate(translator, sources, f"translating {split}")
         seconds = time.monotonic() - start
@@ -155,13 +155,13 @@ class TranslationTask(Task):
 
         return predict
 
-    def _translator(self, model, batch_size=None):
+    def _translator(self, model, batch_size=None, strategy=None):
         settings = self.config.decode
         if batch_size:
             settings = settings.copy_and_resolve_references()
             settings.batch_size = batch_size
         lengths = self.config.data.bucket_lengths
-        return Translator(model, self.tokenizer, settings, lengths)
+        return Translator(model, self.tokenizer, settings, lengths, strategy)
 
     @property
     def prompt(self):

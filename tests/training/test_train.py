@@ -6,7 +6,7 @@ import tensorflow as tf
 from common.errors import UserError
 from configs import multi30k
 from tests.translation import FLAGS, write
-from training.loop import train_and_evaluate
+from training.train import train_and_evaluate
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,104 @@
+"""Folders that are made once: whole or not at all, by one process or by several."""
+
+import contextlib
+import fcntl
+import logging
+import tempfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+from common import checksums
+from common.checksums import DamagedError
+from common.paths import is_remote, remove_folder
+
+PREFIX, LOCK = "unfinished-", ".lock"
+
+logger = logging.getLogger("transevolve")
+
+
+def cached(folder: Path, make: Callable[[Path], None]) -> Path:
+    """A folder that was filled now or in an earlier run; the folder.
+
+    Of several processes that make it at one time, the first to be done keeps its own.
+    A damaged folder is made again.
+
+    Args:
+      folder: its path.
+      make: function of a new folder that writes files to it.
+    """
+    if folder.exists():
+        try:
+            checksums.check(folder)
+            return folder
+        except DamagedError as error:
+            logger.warning("%s; it is made again", error)
+            _remove_damaged(folder)
+    if is_remote(folder):
+        _make_remote(folder, make)
+        return folder
+    with unfinished(folder.parent) as new:
+        make(new)
+        checksums.write(new, [path.name for path in new.iterdir()])
+        try:
+            new.rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise
+            checksums.check(folder)  # another process was faster
+    return folder
+
+
+def _remove_damaged(folder):
+    if is_remote(folder):
+        remove_folder(folder)
+        return
+    # Out of the way at once: another process may be about to make it again, too.
+    with unfinished(folder.parent) as aside, contextlib.suppress(FileNotFoundError):
+        folder.rename(aside / folder.name)
+
+
+def _make_remote(folder, make):
+    """There no folder is renamed in one go: what says that it is whole comes last."""
+    with tempfile.TemporaryDirectory() as name:
+        new = Path(name)
+        make(new)
+        checksums.write(new, [path.name for path in new.iterdir()])
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(new.iterdir(), key=lambda path: path.name == checksums.NAME):
+            (folder / path.name).write_bytes(path.read_bytes())
+
+
+@contextmanager
+def unfinished(parent: Path):
+    """A new folder in `parent`, which is removed in the end if it is still there.
+
+    What killed processes have left there is removed first; what a process still writes
+    to is left alone. A lock tells them apart, which the system opens when its process
+    ends.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    _clean(parent)
+    with tempfile.NamedTemporaryFile(
+        dir=parent, prefix=PREFIX, suffix=LOCK, delete=False
+    ) as file:
+        lock = Path(file.name)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        folder = lock.with_suffix("")
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            remove_folder(folder)
+            lock.unlink(missing_ok=True)
+
+
+def _clean(parent):
+    for lock in parent.glob(f"{PREFIX}*{LOCK}"):
+        try:
+            with lock.open() as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_folder(lock.with_suffix(""))
+                lock.unlink(missing_ok=True)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # somebody writes to it, or has just finished

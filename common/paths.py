@@ -1,0 +1,92 @@
+"""Paths that users give: local ones, and remote ones such as gs://BUCKET/FOLDER."""
+
+import shutil
+from pathlib import Path
+
+from common.errors import UserError
+
+
+def make_path(text, what: str) -> Path:
+    """The path of a text, with ~ expanded.
+
+    A remote path is an `etils.epath.Path`, which reads and writes by TensorFlow.
+
+    Args:
+      text: or a path.
+      what: the flag that gives it, for errors.
+
+    Raises:
+      UserError: if it is empty, or of a kind that TensorFlow does not know.
+    """
+    if not str(text).strip():
+        raise UserError(f"{what}: expected a path, found an empty one")
+    if "\0" in str(text):
+        raise UserError(f"{what}: expected a path, found a zero byte in it")
+    if not is_remote(text):
+        try:
+            return Path(text).expanduser()
+        except RuntimeError as error:
+            raise UserError(f"{what}: expected a path, found {text}: {error}") from None
+    import tensorflow as tf  # takes a while, and few need it
+    from etils import epath
+
+    try:
+        path = epath.Path(text)
+        path.exists()
+        return path
+    except (KeyError, tf.errors.UnimplementedError):
+        scheme = str(text).split("://")[0]
+        raise UserError(
+            f"{what}: expected a local path or gs://BUCKET/..., found {scheme}://"
+        ) from None
+
+
+def is_remote(path) -> bool:
+    """Whether a path is on another machine: without locks, and written in one go."""
+    return "://" in str(path)
+
+
+def full_name(path: Path) -> str:
+    """The path as it is called from any folder."""
+    return str(path if is_remote(path) else path.resolve())
+
+
+def remove_folder(path: Path) -> None:
+    """Removes a folder and all in it, if it is there."""
+    if is_remote(path):
+        path.rmtree(missing_ok=True)
+    elif path.exists():
+        shutil.rmtree(path)
+
+
+def move(source: Path, target: Path) -> None:
+    """Gives a file or a folder another name, that of another one maybe, which goes.
+
+    A remote folder is copied file by file, and removed when all are there.
+    """
+    if not is_remote(source):
+        if source.is_dir():
+            remove_folder(target)
+        source.replace(target)
+    elif source.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+        for path in source.iterdir():
+            _copy(path, target / path.name)
+        remove_folder(source)
+    else:
+        _copy(source, target)
+        source.unlink()
+
+
+def _copy(source, target):
+    # Not all file systems of TensorFlow overwrite.
+    target.unlink(missing_ok=True)
+    source.copy(target)
+
+
+def size_and_time(path: Path) -> tuple[int, float]:
+    """Bytes of a file, and when it was last changed."""
+    status = path.stat()
+    if is_remote(path):
+        return status.length, status.mtime
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,83 @@
+"""Folders that are made once."""
+
+import multiprocessing
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from common.cache import cached, unfinished
+
+
+def write(folder):
+    (folder / "a").write_text("content")
+
+
+def never(folder):
+    raise AssertionError("made twice")
+
+
+def test_a_folder_is_made_once(tmp_path):
+    folder = cached(tmp_path / "new/it", write)
+    assert (folder / "a").read_text() == "content"
+    assert cached(tmp_path / "new/it", never) == folder
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["it"]
+
+
+@pytest.mark.parametrize("content", ["", "other", None])
+@pytest.mark.parametrize("name", ["a", "checksums.json"])
+def test_a_damaged_one_is_made_again(tmp_path, name, content, caplog):
+    path = cached(tmp_path / "it", write) / name
+    path.unlink() if content is None else path.write_text(content)
+    cached(tmp_path / "it", write)
+    assert str(path) in caplog.text and "made again" in caplog.text
+    cached(tmp_path / "it", never)
+
+
+def test_what_fails_leaves_nothing(tmp_path):
+    with pytest.raises(AssertionError):
+        cached(tmp_path / "it", never)
+    assert not list(tmp_path.iterdir())
+
+
+def _write_until_killed(parent):
+    with unfinished(parent) as folder:
+        write(folder)
+        time.sleep(600)
+
+
+def test_leftovers_of_the_killed_go_and_those_of_the_living_stay(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    writers = [
+        context.Process(target=_write_until_killed, args=(tmp_path,)) for _ in range(2)
+    ]
+    for number, writer in enumerate(writers, start=1):
+        writer.start()
+        while len(list(tmp_path.glob("unfinished-*/a"))) < number:
+            time.sleep(0.01)
+    writers[0].kill()
+    writers[0].join()
+    with unfinished(tmp_path) as folder:
+        kept = {path.parent for path in tmp_path.glob("unfinished-*/a")}
+        assert len(kept) == 1 and folder not in kept
+    writers[1].kill()
+    writers[1].join()
+    with unfinished(tmp_path):
+        assert not list(tmp_path.glob("unfinished-*/a"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_first_of_two_keeps_its_own(tmp_path):
+    def slow(folder):
+        cached(tmp_path / "it", write)  # the other
+        (folder / "a").write_text("mine")
+
+    assert (cached(tmp_path / "it", slow) / "a").read_text() == "content"
+    assert os.listdir(tmp_path) == ["it"]
+
+
+def test_brackets_in_a_name(tmp_path):
+    folder = Path(tmp_path / "a [b] ü")
+    assert (cached(folder / "it", write) / "a").exists()
+    assert os.listdir(folder) == ["it"]

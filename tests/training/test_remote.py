@@ -1,0 +1,77 @@
+"""Workdir, cache and data in TensorFlow's memory file system, as in gs://."""
+
+import pytest
+from etils import epath
+from etils.epath import backend, gpath, register
+
+from common.errors import UserError
+from common.paths import make_path
+from data.datasets import ag_news
+from reporting.evaluation import markdown
+from tests.scripts import listops_config, metrics
+from tests.training.test_tasks import settings, write_ag_news
+from training.evaluation import evaluate
+from training.train import train_and_evaluate
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def memory(monkeypatch, tmp_path):
+    """ram:// as one more kind of path that TensorFlow reads and writes."""
+    monkeypatch.setattr(gpath, "_URI_PREFIXES", (*gpath._URI_PREFIXES, "ram://"))
+    monkeypatch.setattr(gpath, "_URI_SCHEMES", {*gpath._URI_SCHEMES, "ram"})
+    monkeypatch.setitem(gpath._URI_MAP_ROOT, "ram://", "/ram/")
+    monkeypatch.setitem(gpath._PREFIX_TO_BACKEND, "ram", backend.tf_backend)
+    monkeypatch.setitem(register._URI_PREFIXES_TO_CLS, "ram://", gpath.PosixGPath)
+    return epath.Path(f"ram://{tmp_path.name}")
+
+
+def test_a_remote_run_is_as_a_local_one(memory, tmp_path):
+    """Stopped after the first epoch, too."""
+    train_and_evaluate(listops_config(tmp_path / "cache"), tmp_path / "run")
+    for epochs in (1, 2):
+        config = listops_config(str(memory / "cache"), **{"train.epochs": epochs})
+        train_and_evaluate(config, str(memory / "run"))
+    assert metrics(memory / "run") == metrics(tmp_path / "run")
+    local, _ = evaluate(tmp_path / "run")
+    remote, _ = evaluate(str(memory / "run"))
+    assert remote == local
+    assert (memory / "run/results/test.json").exists()
+    assert list((memory / "run/tensorboard/train").iterdir())
+
+
+def test_remote_data(memory, tmp_path):
+    write_ag_news(tmp_path)
+    memory.mkdir(parents=True, exist_ok=True)
+    for path in tmp_path.glob("*.csv"):
+        (memory / path.name).write_bytes(path.read_bytes())
+    config = settings("ag_news", tmp_path)
+    vocabulary = (tmp_path / "vocab.txt").read_text()
+    (memory / "vocab.txt").write_text(vocabulary)
+    config.data.update(
+        source="files",
+        dir=str(memory),
+        cache_dir=str(memory / "cache"),
+        vocab_file=str(memory / "vocab.txt"),
+    )
+    train_and_evaluate(config, str(memory / "run"))
+    result, found = evaluate(str(memory / "run"))
+    assert result["examples"] == 20
+    assert f"| {ag_news.CLASS_NAMES[0]} |" in markdown(found)
+
+
+@pytest.mark.parametrize("text", ["", " ", "a\0b", "ftp://host/folder"])
+def test_what_is_no_path_is_refused(text):
+    with pytest.raises(UserError, match="^--workdir: expected a .*path.*, found"):
+        make_path(text, "--workdir")
+
+
+@pytest.mark.parametrize("name", ["a [b]", "ü \u2603", "{x}*?"])
+def test_odd_names_work(name, tmp_path):
+    folder = tmp_path / name
+    config = listops_config(folder / "cache", **{"train.epochs": 1})
+    train_and_evaluate(config, folder / "run")
+    train_and_evaluate(config, folder / "run")
+    result, _ = evaluate(folder / "run")
+    assert result["examples"] == 70

@@ -1,0 +1,181 @@
+"""Training a model from a config to a workdir."""
+
+import logging
+from contextlib import nullcontext
+
+import keras
+import tensorflow as tf
+
+from common.errors import UserError
+from common.paths import make_path
+from training import config as configuration
+from training import workdir as workdirs
+from training.checkpoints import RESUME, Checkpoints, RunState
+from training.evaluator import Evaluator
+from training.init_from import take_weights
+from training.interruption import catch_signals
+from training.lock import locked
+from training.loop import Loop
+from training.metrics_log import MetricsLog
+from training.strategy import (
+    describe,
+    make_strategy,
+    separate_dropout,
+    warn_of_idle_gpu,
+)
+from training.tasks import TASKS
+from training.trainer import Trainer
+from training.workers import Agreement
+
+# Fields that may differ between workers: where files lie.
+PLACES = {"data.dir", "data.cache_dir", "data.vocab_file"}
+
+logger = logging.getLogger("transevolve")
+
+
+def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None = None):
+    """Trains from the config, or from the workdir's last checkpoint, to the end.
+
+    Each epoch, or every `train.validate_every` steps, ends with an evaluation on
+    validation data and a checkpoint; the best one is kept too. With one seed, on one
+    machine, two runs are alike to the bit, and so is one that was stopped and went on.
+
+    Args:
+      config: as from a file in `configs/`.
+      workdir: folder of the run; docs/runs.md, "The workdir", lists what it holds.
+      strategy: None for one device.
+
+    Returns:
+      The step reached, and the best validation score, by its name.
+
+    Raises:
+      UserError: for a bad config, or a workdir of another run or process; a
+        `DataError` for bad input; `Interrupted` after a signal.
+    """
+    configuration.check(config)
+    strategy = strategy or make_strategy("one_device")
+    _check_shapes(config, TASKS[config.kind].shapes(config), strategy)
+    workdir = make_path(workdir, "--workdir")
+    logger.info("on %s", describe(strategy))
+    if idle := warn_of_idle_gpu():
+        logger.warning(idle)
+    agreement = Agreement(strategy)
+    with (
+        locked(workdir) if agreement.is_chief else nullcontext(),
+        agreement.own_errors(),
+    ):
+        return _train(config, workdir, strategy, agreement)
+
+
+def _train(config, workdir, strategy, agreement):
+    keras.utils.set_random_seed(config.seed)
+    tf.config.experimental.enable_op_determinism()
+    (going_on,) = agreement.any(agreement.is_chief and workdirs.has_started(workdir))
+    if agreement.is_chief:
+        task, train, validation = _prepare(config, workdir, going_on)
+    agreement.wait()
+    if not agreement.is_chief:
+        # The chief has kept what all must have.
+        kept, _ = workdirs.read(workdir)
+        for name in set(workdirs.differences(config, kept)) - PLACES:
+            raise UserError(f"--config.{name}: expected the same for all workers")
+        task, train, validation = _prepare(config, workdir, True, is_chief=False)
+    if _is_tpu(strategy):
+        _check_one_shape(validation.shapes)
+    with strategy.scope():
+        model = task.build_model()
+    logger.info("%s: %d parameters", config.variant, model.count_params())
+    trainer = Trainer(model, task.losses, config.train, strategy)
+    keep = config.train.keep_checkpoints
+    checkpoints = Checkpoints(workdir, model, trainer.optimizer, keep)
+    if agreement.is_chief:
+        checkpoints.clean()
+    state = RunState()
+    if going_on:
+        state = checkpoints.resume()
+        if not agreement.same(state.step):
+            raise UserError(
+                f"--workdir={workdir}: expected the same checkpoint for all workers, "
+                f"found that of step {state.step} here and another elsewhere"
+            )
+        logger.info("going on from step %d", state.step)
+        train.num_batches = state.batches_per_epoch or train.num_batches
+    elif config.train.init_from:
+        take_weights(model, task.tokenizer, config.train.init_from)
+    if not going_on and agreement.is_chief:
+        # So that what a run has lost is told from what it never had.
+        checkpoints.save(RESUME, state)
+    agreement.wait()
+    separate_dropout(model, strategy)
+    evaluator = Evaluator(model, task.sums, strategy)
+    log = None
+    if agreement.is_chief:
+        log = MetricsLog(workdir, state.logged_lines, state.log_sum)
+    loop = Loop(
+        task,
+        trainer,
+        evaluator,
+        train,
+        validation,
+        checkpoints,
+        log,
+        state,
+        agreement,
+    )
+    with catch_signals() as interruption:
+        loop.run(interruption)
+    best = {f"best_validation_{task.metric}": state.best_score}
+    return {"step": state.step, **best}
+
+
+def _prepare(config, workdir, going_on, is_chief=True):
+    """The task, its training and its validation batches; the run's identity is kept, or
+    compared with what is kept."""
+    kind, kept = TASKS[config.kind], None
+    if going_on:
+        kept, tokenizer = workdirs.read(workdir)
+        workdirs.check_same_run(config, kept, workdir)
+    else:
+        tokenizer = kind.make_tokenizer(config)
+    task = kind(config, tokenizer)
+    train, validation = task.training_batches(), task.evaluation_batches("validation")
+    data = {"training": train.fingerprint, "validation": validation.fingerprint}
+    if going_on:
+        workdirs.check_same_data(data, workdir)
+    if is_chief and (not going_on or workdirs.differences(config, kept)):
+        workdirs.keep(config, tokenizer, data, workdir)
+    return task, train, validation
+
+
+def _check_shapes(config, shapes, strategy):
+    if _is_tpu(strategy) and len(shapes) > 1:
+        lengths = tuple(length for _, length in shapes)
+        raise UserError(
+            "--config.data.bucket_lengths: expected one length, as a TPU program has "
+            f"one shape, found {lengths}; give ({lengths[-1]},)"
+        )
+    multiple = strategy.num_replicas_in_sync * config.train.accumulate_steps
+    rows = sorted({rows for rows, _ in shapes})
+    if any(number % multiple for number in rows):
+        logger.info(
+            "batches of %s rows are filled up with empty rows to a multiple of %d, for "
+            "%d devices and %d parts",
+            ", ".join(map(str, rows)),
+            multiple,
+            strategy.num_replicas_in_sync,
+            config.train.accumulate_steps,
+        )
+
+
+def _check_one_shape(shapes):
+    (_, length), *longer = shapes
+    if longer:
+        raise UserError(
+            "--config.data.max_length: expected room for all validation data, as a TPU "
+            f"program has one shape, found {length} tokens, and an example of up to "
+            f"{longer[-1][1]}"
+        )
+
+
+def _is_tpu(strategy):
+    return isinstance(strategy, tf.distribute.TPUStrategy)

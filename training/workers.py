@@ -1,0 +1,153 @@
+"""Several processes that train one model together."""
+
+import json
+import os
+import re
+from contextlib import contextmanager
+
+import tensorflow as tf
+from tensorflow.compiler.xla.tsl.protobuf.coordination_config_pb2 import CoordinatedJob
+from tensorflow.python.eager import context
+
+from common.errors import UserError
+
+JOBS = ("chief", "worker")
+# In seconds: for workers to be started by hand, and to notice that one has died.
+START_LIMIT, SILENCE_LIMIT = 300, 20
+ADDRESS = re.compile(r".+:\d+")
+EXAMPLE = (
+    '{"cluster": {"worker": ["HOST:PORT", "HOST:PORT"]}, '
+    '"task": {"type": "worker", "index": 0}}'
+)
+
+
+def connect() -> tf.distribute.MultiWorkerMirroredStrategy:
+    """Waits for the workers of the environment variable TF_CONFIG.
+
+    Raises:
+      UserError: if it is malformed, or the workers do not come within `START_LIMIT`.
+    """
+    cluster = read_cluster()
+    # TensorFlow's own waits are an hour and more; it offers no public way to say so.
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader=f"/job:{next(iter(cluster))}/replica:0/task:0",
+        cluster_register_timeout_in_ms=1000 * START_LIMIT,
+        heartbeat_timeout_in_ms=1000 * SILENCE_LIMIT,
+        shutdown_barrier_timeout_in_ms=1000 * SILENCE_LIMIT,
+        coordinated_jobs=[
+            CoordinatedJob(name=job, num_tasks=len(addresses))
+            for job, addresses in cluster.items()
+        ],
+    )
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    except (tf.errors.OpError, RuntimeError) as error:
+        addresses = ", ".join(sum(cluster.values(), []))
+        raise UserError(
+            f"TF_CONFIG: expected the workers {addresses} within {START_LIMIT} s, "
+            f"found {' '.join(str(error).split())[:200]}"
+        ) from error
+
+
+def read_cluster() -> dict[str, list[str]]:
+    """The addresses of each job in TF_CONFIG, the chief's first.
+
+    Raises:
+      UserError: if it is malformed.
+    """
+    text = os.environ.get("TF_CONFIG", "")
+
+    def fail(found):
+        found = " ".join(found.split())
+        raise UserError(f"TF_CONFIG: expected the form {EXAMPLE}, found {found:.200}")
+
+    try:
+        config = json.loads(text)
+        cluster, task = config["cluster"], config["task"]
+        job, index = task["type"], task["index"]
+        addresses = {name: list(cluster[name]) for name in JOBS if name in cluster}
+        others = set(cluster) - set(JOBS)
+    except (ValueError, KeyError, TypeError):
+        fail(repr(text) if text else "nothing")
+    if others:
+        fail(f"the job {sorted(others)[0]}")
+    if not addresses or not all(addresses.values()):
+        fail("no workers")
+    for address in sum(addresses.values(), []):
+        if not (isinstance(address, str) and ADDRESS.fullmatch(address)):
+            fail(f"the address {address!r}")
+    number = len(addresses.get(job, [])) if isinstance(job, str) else 0
+    if not (isinstance(index, int) and 0 <= index < number):
+        fail(f"the task {job} {index}")
+    return addresses
+
+
+def place(strategy: tf.distribute.Strategy) -> tuple[int, int]:
+    """The number of this worker, from 0, and how many there are."""
+    resolver = strategy.cluster_resolver
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return 0, 1
+    cluster = resolver.cluster_spec().as_dict()
+    before = 0
+    for job in JOBS:
+        if job == resolver.task_type:
+            before += resolver.task_id
+            break
+        before += len(cluster.get(job, []))
+    return before, sum(len(cluster.get(job, [])) for job in JOBS)
+
+
+class Agreement:
+    """What any worker wants, all do: each asks at the same steps.
+
+    Args:
+      strategy: of the workers.
+
+    Attributes:
+      is_chief: whether this worker is the one that writes.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self._strategy = strategy
+        number, self._total = place(strategy)
+        self.is_chief = number == 0
+        self._sum = tf.function(self._summed)
+
+    def any(self, *wishes: bool) -> list[bool]:
+        """For each wish, whether a worker has it; waits for all workers to ask."""
+        if self._total == 1:
+            return list(wishes)
+        wished = self._sum(tf.constant(wishes, tf.float32))
+        return [bool(number) for number in wished.numpy()]
+
+    def same(self, number: int) -> bool:
+        """Whether all workers have this number; waits for all workers to ask."""
+        if self._total == 1:
+            return True
+        numbers = tf.constant([number, number**2], tf.float64)
+        total, squares = self._sum(numbers).numpy()
+        return total**2 == self._total * squares
+
+    @contextmanager
+    def own_errors(self):
+        """Within it, what TensorFlow raises where a worker is lost is a `UserError`."""
+        try:
+            yield
+        except tf.errors.OpError as error:
+            if self._total == 1:
+                raise
+            raise UserError(
+                "expected all workers to go on, found that a worker was lost, or has "
+                "failed and says why; start all of them again, and they go on from the "
+                f"last checkpoint ({' '.join(str(error).split())[:200]})"
+            ) from error
+
+    def wait(self) -> None:
+        """Until all workers are here."""
+        self.any(False)
+
+    def _summed(self, wishes):
+        return self._strategy.reduce(
+            "SUM", self._strategy.run(tf.identity, args=(wishes,)), axis=None
+        )
