@@ -44,4 +44,5 @@ class Evaluator:
 
     def _reduced(self, batch):
         sums = self.strategy.run(self._step, args=(batch,))
-        return self.strategy.reduce("SUM", sums, axis=None)
+        # One by one: workers cannot reduce a list of several types.
+        return [self.strategy.reduce("SUM", value, axis=None) for value in sums]
