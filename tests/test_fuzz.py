@@ -17,9 +17,9 @@ COUNTS = {
     "pairs_gz": 10,
     "generated": 15,
     "learned": 10,
-    "run": 20,
+    "run": 12,
     "lines": 10,
-    "cluster": 40,
+    "cluster": 48,
     "flags": 60,
 }
 

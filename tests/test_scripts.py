@@ -2,9 +2,11 @@
 
 import json
 
+import keras
 import pytest
 
 from common.errors import UserError
+from data.tokenizers.symbols import SymbolTokenizer
 from tests.scripts import (
     FLAGS,
     last_line,
@@ -14,6 +16,7 @@ from tests.scripts import (
     train,
     train_arguments,
 )
+from training.init_from import take_weights
 from training.run import load_run
 from training.train import train_and_evaluate
 
@@ -203,9 +206,9 @@ def test_a_run_starts_from_the_weights_of_another(run, cache, tmp_path, caplog):
     changes["model.ffn_dim"] = 96
     train_and_evaluate(listops_config(cache, **changes), tmp_path / "other")
     assert "took " in caplog.text and "there, " in caplog.text
-    changes["model.hidden_dim"] = 16
+    other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     with pytest.raises(UserError, match="init_from=.*: expected weights that fit, fo"):
-        train_and_evaluate(listops_config(cache, **changes), tmp_path / "none")
+        take_weights(other, SymbolTokenizer(["a"]), workdir)
     with pytest.raises(UserError, match="expected a run of train.py, found none"):
         changes["train.init_from"] = str(tmp_path / "nothing")
         train_and_evaluate(listops_config(cache, **changes), tmp_path / "none")
