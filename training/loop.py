@@ -1,6 +1,8 @@
 """The loop of training: updates, validations, checkpoints and a log."""
 
+import logging
 import math
+import statistics
 import sys
 import time
 
@@ -14,6 +16,8 @@ from training.trainer import NotFiniteError
 
 # In nats; a hundred times as much is more than untrained models have.
 SMALL_LOSS = 0.1
+
+logger = logging.getLogger("transevolve")
 
 
 class Loop:
@@ -52,6 +56,7 @@ class Loop:
         self._agreement = agreement
         self.settings = task.config.train
         self._saved = (state.step, time.monotonic())
+        self._saves = []
         self._lowest_loss = math.inf
 
     def run(self, interruption) -> None:
@@ -65,7 +70,7 @@ class Loop:
           NotFiniteError: from the trainer, or of a validation.
           DataError: for bad input that comes late in a stream.
         """
-        state = self.state
+        state, start = self.state, time.monotonic()
         try:
             with (
                 self.training_batches.own_errors(),
@@ -78,6 +83,13 @@ class Loop:
                 ) as bar,
             ):
                 self._train(interruption, bar)
+            if self._saves:
+                logger.info(
+                    "saved %d times, %.2f s each, %.1f %% of the time",
+                    len(self._saves),
+                    statistics.mean(self._saves),
+                    100 * sum(self._saves) / (time.monotonic() - start),
+                )
         except NotFiniteError as error:
             raise NotFiniteError(
                 f"{error}; nothing was saved since step {self._saved[0]}; a lower "
@@ -230,7 +242,9 @@ class Loop:
             self.state.batches_per_epoch = self._batches_per_epoch
             self.state.logged_lines = self.log.lines
             self.state.log_sum = self.log.sum
+            start = time.monotonic()
             self.checkpoints.save(kind, self.state)
+            self._saves.append(time.monotonic() - start)
         self._saved = (self.state.step, time.monotonic())
 
 

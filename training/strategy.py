@@ -69,7 +69,8 @@ def warn_of_idle_gpu() -> str | None:
 def separate_dropout(model, strategy: tf.distribute.Strategy) -> None:
     """Gives each replica of each worker dropout masks of its own.
 
-    Keras seeds all replicas alike. To be called once the model has its weights, and
+    Keras seeds all replicas alike. Only generators of Keras's own name are told apart:
+    one that replicas are to share has a name of its own. To be called once the model has its weights, and
     again whenever they are restored, as that copies the first replica's seeds.
     """
     if strategy.num_replicas_in_sync == 1:
