@@ -35,13 +35,20 @@ def make_strategy(name: str = "auto", tpu: str = "") -> tf.distribute.Strategy:
 def _tpu(name):
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect(name)
-        return tf.distribute.TPUStrategy(resolver)
+        num_hosts = resolver.get_tpu_system_metadata().num_hosts
+        strategy = tf.distribute.TPUStrategy(resolver)
     except Exception as error:  # TensorFlow's, its transport's, the cloud's
         reason = " ".join(str(error).split())[:200]
         raise UserError(
             f"--tpu={name}: expected a TPU of that name, or local on a TPU VM, found "
             f"{type(error).__name__}: {reason}"
         ) from error
+    if num_hosts > 1:
+        raise UserError(
+            f"--tpu={name}: expected a TPU of one host, such as v3-8 or v4-8, found "
+            f"{num_hosts} hosts, to which input that Python reads cannot be dealt out"
+        )
+    return strategy
 
 
 def describe(strategy: tf.distribute.Strategy) -> str:
@@ -70,8 +77,9 @@ def separate_dropout(model, strategy: tf.distribute.Strategy) -> None:
     """Gives each replica of each worker dropout masks of its own.
 
     Keras seeds all replicas alike. Only generators of Keras's own name are told apart:
-    one that replicas are to share has a name of its own. To be called once the model has its weights, and
-    again whenever they are restored, as that copies the first replica's seeds.
+    one that replicas are to share has a name of its own. To be called once the model
+    has its weights, and again whenever they are restored, as that copies the first
+    replica's seeds.
     """
     if strategy.num_replicas_in_sync == 1:
         return

@@ -54,7 +54,7 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     """
     configuration.check(config)
     strategy = strategy or make_strategy("one_device")
-    _check_shapes(config, TASKS[config.kind].shapes(config), strategy)
+    _report_filling(config, strategy)
     workdir = make_path(workdir, "--workdir")
     logger.info("on %s", describe(strategy))
     if idle := warn_of_idle_gpu():
@@ -80,8 +80,6 @@ def _train(config, workdir, strategy, agreement):
         for name in set(workdirs.differences(config, kept)) - PLACES:
             raise UserError(f"--config.{name}: expected the same for all workers")
         task, train, validation = _prepare(config, workdir, True, is_chief=False)
-    if _is_tpu(strategy):
-        _check_one_shape(validation.shapes)
     with strategy.scope():
         model = task.build_model()
     logger.info("%s: %d parameters", config.variant, model.count_params())
@@ -147,13 +145,8 @@ def _prepare(config, workdir, going_on, is_chief=True):
     return task, train, validation
 
 
-def _check_shapes(config, shapes, strategy):
-    if _is_tpu(strategy) and len(shapes) > 1:
-        lengths = tuple(length for _, length in shapes)
-        raise UserError(
-            "--config.data.bucket_lengths: expected one length, as a TPU program has "
-            f"one shape, found {lengths}; give ({lengths[-1]},)"
-        )
+def _report_filling(config, strategy):
+    shapes = TASKS[config.kind].shapes(config)
     multiple = strategy.num_replicas_in_sync * config.train.accumulate_steps
     rows = sorted({rows for rows, _ in shapes})
     if any(number % multiple for number in rows):
@@ -165,17 +158,3 @@ def _check_shapes(config, shapes, strategy):
             strategy.num_replicas_in_sync,
             config.train.accumulate_steps,
         )
-
-
-def _check_one_shape(shapes):
-    (_, length), *longer = shapes
-    if longer:
-        raise UserError(
-            "--config.data.max_length: expected room for all validation data, as a TPU "
-            f"program has one shape, found {length} tokens, and an example of up to "
-            f"{longer[-1][1]}"
-        )
-
-
-def _is_tpu(strategy):
-    return isinstance(strategy, tf.distribute.TPUStrategy)

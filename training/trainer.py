@@ -72,6 +72,10 @@ class Trainer:
         update = self._update
         self._step = tf.function(update, jit_compile=True) if jit_compile else update
         self._loop = tf.function(self._steps)
+        self._one = tf.function(self._reduced)
+        # A TPU's program has one shape. Where batches have several, each has its own.
+        self._is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        self._shapes_differ = False
 
     @property
     def step(self) -> int:
@@ -98,6 +102,8 @@ class Trainer:
         """
         if fillers is not None:
             dataset = fill_rows(dataset, self.row_multiple, fillers)
+        shapes = [spec.shape for spec in tf.nest.flatten(dataset.element_spec)]
+        self._shapes_differ = not all(shape.is_fully_defined() for shape in shapes)
         return iter(self.strategy.experimental_distribute_dataset(dataset))
 
     def train(self, iterator, num_steps: int) -> Totals:
@@ -107,7 +113,10 @@ class Trainer:
           NotFiniteError: if a loss or a gradient is infinite or no number.
         """
         first = self.step
-        totals, norm, failure = self._loop(iterator, tf.constant(num_steps))
+        if self._is_tpu and self._shapes_differ:
+            totals, norm, failure = self._each(iterator, num_steps)
+        else:
+            totals, norm, failure = self._loop(iterator, tf.constant(num_steps))
         number, loss, failed_norm = failure.numpy().tolist()
         if number >= 0:
             step = first + int(number)
@@ -129,14 +138,26 @@ class Trainer:
             # bad input is whole.
             arrived = tf.nest.flatten(batch, expand_composites=True)
             with tf.control_dependencies(arrived):
-                sums, norm = self.strategy.run(self._step, args=(batch,))
-            sums = self.strategy.reduce("SUM", sums, axis=None)
-            norm = self.strategy.reduce("MEAN", norm, axis=None)
-            found = tf.stack([tf.cast(number, tf.float32), sums[0] / sums[2], norm])
-            is_fine = tf.reduce_all(tf.math.is_finite(found)) | (failure[0] >= 0)
-            failure = tf.where(is_fine, failure, found)
+                sums, norm = self._reduced(batch)
+            failure = _first_failure(failure, number, sums, norm)
             totals += sums
         return totals, norm, failure
+
+    def _each(self, iterator, num_steps):
+        """As `_steps`, with a return to Python after each update."""
+        totals, norm = tf.zeros([3]), tf.zeros([])
+        failure = tf.constant([-1.0, 0.0, 0.0])
+        for number in range(num_steps):
+            sums, norm = self._one(next(iterator))
+            failure = _first_failure(failure, number, sums, norm)
+            totals += sums
+        return totals, norm, failure
+
+    def _reduced(self, batch):
+        """One update: its sums over all replicas, and its gradient's norm."""
+        sums, norm = self.strategy.run(self._step, args=(batch,))
+        sums = self.strategy.reduce("SUM", sums, axis=None)
+        return sums, self.strategy.reduce("MEAN", norm, axis=None)
 
     def _update(self, batch):
         sums, gradients = self._gradients(batch)
@@ -188,6 +209,12 @@ class Trainer:
         # replicas; Adam's moments are dense anyway.
         weights = self.model.trainable_variables
         return [tf.convert_to_tensor(x) for x in tape.gradient(loss, weights)]
+
+
+def _first_failure(failure, number, sums, norm):
+    found = tf.stack([tf.cast(number, tf.float32), sums[0] / sums[2], norm])
+    is_fine = tf.reduce_all(tf.math.is_finite(found)) | (failure[0] >= 0)
+    return tf.where(is_fine, failure, found)
 
 
 def one_device_trainer(

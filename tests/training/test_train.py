@@ -1,34 +1,72 @@
-"""What training checks before it starts."""
+"""A whole training in one process."""
+
+import logging
 
 import pytest
 import tensorflow as tf
 
-from common.errors import UserError
-from configs import multi30k
-from tests.translation import FLAGS, write
+from tests import translation
+from tests.scripts import listops_config, metrics
 from training.train import train_and_evaluate
+from training.trainer import NotFiniteError
+
+pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(
-    "changes, message",
-    [
-        (
-            {},
-            r"bucket_lengths: expected one length, .*, found \(12, 24\); give \(24,\)",
-        ),
-        (
-            {"data.bucket_lengths": (4,), "data.max_length": 4},
-            "max_length: expected room for all validation data, .* found 4 tokens, "
-            "and an example of up to 20$",
-        ),
-    ],
-)
-def test_a_tpu_program_has_one_shape(changes, message, tmp_path, monkeypatch):
-    write(tmp_path)
-    config = multi30k.get_config()
-    flags = {**FLAGS, "data.bucket_lengths": (12, 24), **changes}
-    folders = {"data.dir": str(tmp_path), "data.cache_dir": str(tmp_path / "cache")}
-    config.update_from_flattened_dict({**flags, **folders})
-    monkeypatch.setattr(tf.distribute, "TPUStrategy", tf.distribute.OneDeviceStrategy)
-    with pytest.raises(UserError, match=message):
+def test_a_program_for_each_shape_trains_as_one_for_all(tmp_path, monkeypatch):
+    """As on a TPU, where a program has one shape."""
+    translation.write(tmp_path)
+    short = {"train.steps": 12, "train.validate_every": 6, "train.log_every": 4}
+    for name in ("together", "apart"):
+        train_and_evaluate(translation.config(tmp_path, **short), tmp_path / name)
+        one_device = tf.distribute.OneDeviceStrategy
+        monkeypatch.setattr(tf.distribute, "TPUStrategy", one_device)
+    together, apart = (metrics(tmp_path / name) for name in ("together", "apart"))
+    assert len(together) == len(apart) == 5
+    for first, second in zip(together, apart, strict=True):
+        assert first["loss"] == pytest.approx(second["loss"], rel=1e-5)
+
+
+def test_what_is_not_finite_ends_the_run_and_is_not_saved(tmp_path, caplog, capsys):
+    wild = {"train.learning_rate_max": 1e30, "train.checkpoint_every": "4 steps"}
+    changes = {**wild, "train.steps_per_loop": 1, "train.log_every": 1}
+    config = listops_config(tmp_path / "cache", **changes)
+    with pytest.raises(NotFiniteError, match="nothing was saved since step 0; a lower"):
         train_and_evaluate(config, tmp_path / "run")
+    assert not (tmp_path / "run/checkpoints/last").exists()
+    for row in metrics(tmp_path / "run"):  # valid JSON
+        assert row["step"] < 4
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_sound(tmp_path, monkeypatch):
+    config = listops_config(tmp_path / "cache", **{"train.epochs": 1})
+    train_and_evaluate(config, tmp_path / "run")
+    write = tf.train.Checkpoint.write
+
+    def full(self, path):
+        write(self, path)
+        raise OSError(28, "No space left on device", path)
+
+    config.train.epochs = 2
+    with monkeypatch.context() as patch:
+        patch.setattr(tf.train.Checkpoint, "write", full)
+        with pytest.raises(OSError, match="No space left"):
+            train_and_evaluate(config, tmp_path / "run")
+    assert not list((tmp_path / "run").rglob("unfinished*"))
+    assert train_and_evaluate(config, tmp_path / "run")["step"] == 40
+    train_and_evaluate(config, tmp_path / "whole")
+    assert metrics(tmp_path / "run")[-1] == metrics(tmp_path / "whole")[-1]
+
+
+def test_a_loss_that_explodes_is_warned_about(tmp_path, capsys):
+    changes = {"train.learning_rate_max": 100.0, "train.epochs": 1}
+    quick = {"train.warmup_steps": 3, "train.steps_per_loop": 1}
+    config = listops_config(tmp_path / "cache", **changes, **quick)
+    logging.disable()
+    try:
+        train_and_evaluate(config, tmp_path / "run")
+    except NotFiniteError:
+        pass
+    finally:
+        logging.disable(logging.NOTSET)
+    assert "warning: step " in capsys.readouterr().err

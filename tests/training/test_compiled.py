@@ -1,0 +1,73 @@
+"""Every step compiles by XLA, in each of its shapes, as a TPU needs it to."""
+
+import pytest
+import tensorflow as tf
+
+from decoding.translator import Translator
+from models import can_decode, variant_config, variants
+from tests import scripts, translation
+from training.strategy import make_strategy
+from training.tasks import TASKS
+from training.trainer import Trainer
+
+pytestmark = pytest.mark.slow
+
+QUICK = {"transevolve-fullff-1", "transformer"}
+TINY = {"model.hidden_dim": 16, "model.ffn_dim": 16, "train.batch_size": 8}
+
+
+def names(decoders):
+    for name in variants():
+        if not decoders or can_decode({**variant_config(name)}):
+            marks = [] if name in QUICK else pytest.mark.long
+            yield pytest.param(name, marks=marks)
+
+
+def open_task(config):
+    kind = TASKS[config.kind]
+    return kind(config, kind.make_tokenizer(config))
+
+
+def check_steps(task):
+    """Trains on a batch of each shape, evaluates all, compiled; returns the model."""
+    batches = task.training_batches()
+    found = {}
+    for batch in batches.train(seed=0):
+        found.setdefault(tuple(batch["inputs"].shape), batch)
+        if len(found) == len(batches.shapes):
+            break
+    assert set(found) == set(batches.shapes)
+    strategy = make_strategy("one_device")
+    with strategy.scope():
+        model = task.build_model()
+    trainer = Trainer(model, task.losses, task.config.train, strategy, jit_compile=True)
+    for batch in found.values():
+        dataset = tf.data.Dataset.from_tensors(batch)
+        trainer.train(trainer.iterate(dataset), 1)
+    assert trainer.step == len(found)
+    sums = tf.function(lambda batch: task.sums(model, batch), jit_compile=True)
+    validation = task.evaluation_batches("validation")
+    shapes = {tuple(b["inputs"].shape) for b in validation.evaluate()}
+    for batch in validation.evaluate():
+        sums(batch)
+    assert shapes <= set(validation.shapes)
+    return model
+
+
+@pytest.mark.parametrize("variant", names(decoders=False))
+def test_a_classifiers_steps_compile(variant, tmp_path):
+    check_steps(open_task(scripts.listops_config(tmp_path, variant, **TINY)))
+
+
+@pytest.mark.parametrize("variant", names(decoders=True))
+def test_a_translators_steps_compile(variant, tmp_path):
+    translation.write(tmp_path)
+    task = open_task(translation.config(tmp_path, variant, **TINY))
+    model = check_steps(task)
+    settings = task.config.decode
+    translator = Translator(model, task.tokenizer, settings, (12, 24))
+    search = tf.function(translator._searched, jit_compile=True)
+    for length in (12, 24):
+        rows = tf.ones([2, length], tf.int32)
+        tokens, _ = search(rows)
+        assert tokens.shape == (2, settings.beam_size, length + settings.extra_length)

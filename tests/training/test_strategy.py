@@ -1,0 +1,37 @@
+"""Where training runs, said and checked."""
+
+import os
+
+import pytest
+import tensorflow as tf
+
+from tests import scripts
+from training import strategy as strategies
+
+
+def test_a_strategy_is_described():
+    one = strategies.make_strategy("one_device")
+    assert strategies.describe(one) == "1 CPU"
+
+
+@pytest.mark.parametrize(
+    "driver, gpus, is_told",
+    [(True, [], True), (True, ["GPU"], False), (False, [], False)],
+)
+def test_an_idle_gpu_is_told(monkeypatch, driver, gpus, is_told):
+    monkeypatch.setattr(os.path, "exists", lambda path: driver)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
+    warning = strategies.warn_of_idle_gpu()
+    assert bool(warning) == is_told
+    if is_told:
+        assert "requirements-gpu.txt" in warning
+
+
+@pytest.mark.slow
+@pytest.mark.script
+@pytest.mark.parametrize("tpu", ["local", ""])
+def test_a_tpu_that_is_not_there(tpu, tmp_path):
+    arguments = scripts.train_arguments(tmp_path / "run", tmp_path)
+    result = scripts.script("train.py", *arguments, "--strategy=tpu", f"--tpu={tpu}")
+    message = scripts.last_line(result)
+    assert message.startswith(f"error: --tpu={tpu}: expected a TPU of that name")
