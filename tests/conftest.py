@@ -17,6 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
 
 
+def pytest_collection_modifyitems(items):
+    """Long files first: neither of two workers should end long before the other."""
+    marks = ("script", "slow")
+    items.sort(key=lambda item: [item.get_closest_marker(x) is None for x in marks])
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """The same initial weights in every run of a test."""
