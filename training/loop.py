@@ -107,6 +107,9 @@ class Loop:
                     "command goes on from there"
                 ) from None
             raise
+        finally:
+            if self.log is not None:
+                self.log.close()
 
     @property
     def _total(self):

@@ -67,6 +67,7 @@ class MetricsLog:
             for name, value in {**metrics, **(others or {})}.items():
                 tf.summary.scalar(name, value)
 
-    def close(self):
+    def close(self) -> None:
+        """Writes what TensorBoard's files still lack."""
         for writer in self._writers.values():
             writer.close()
