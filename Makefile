@@ -19,7 +19,7 @@ INSTALLED := .venv/installed-$(PINS)
 INSTALLED_DEV := $(INSTALLED)-dev
 RUNS ?= runs/reproduce
 # Two files of tests at a time; WORKERS= for one.
-WORKERS ?= --numprocesses=2 --dist=loadfile
+WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 SELECTED :=
 PYTEST = $(BIN)/python -m pytest $(WORKERS) $(SELECTED)
 

@@ -53,7 +53,8 @@ class Translator:
         with self.strategy.scope():
             self._folded = fold_rotations(model)
         self._search = tf.function(
-            lambda rows: self.strategy.run(self._searched, args=(rows,))
+            lambda rows: self.strategy.run(self._searched, args=(rows,)),
+            autograph=False,
         )
 
     def refresh(self) -> None:

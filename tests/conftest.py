@@ -10,9 +10,8 @@ import pytest
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-if os.environ.get("KERAS_BACKEND") == "jax":
-    # Nearly all that JAX does in tests is to compile.
-    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Tests compile much and run what they compiled once.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
 

@@ -18,7 +18,7 @@ class Evaluator:
     def __init__(self, model, sums, strategy: tf.distribute.Strategy):
         self.strategy = strategy
         self._step = lambda batch: sums(model, batch)
-        self._next = tf.function(self._reduced)
+        self._next = tf.function(self._reduced, autograph=False)
 
     def evaluate(self, batcher, on_progress=lambda num_batches: None) -> list:
         """The sums over all batches, NumPy values.

@@ -70,9 +70,9 @@ class Trainer:
             )
             self.optimizer.build(model.trainable_variables)
         update = self._update
-        self._step = tf.function(update, jit_compile=True) if jit_compile else update
-        self._loop = tf.function(self._steps)
-        self._one = tf.function(self._reduced)
+        self._step = _graph(update, jit_compile=True) if jit_compile else update
+        self._loop = _graph(self._steps)
+        self._one = _graph(self._reduced)
         # A TPU's program has one shape. Where batches have several, each has its own.
         self._is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
         self._shapes_differ = False
@@ -129,24 +129,23 @@ class Trainer:
         return Totals(*totals.numpy().tolist())
 
     def _steps(self, iterator, num_steps):
-        totals, norm = tf.zeros([3]), tf.zeros([])
-        # The number of the first update that failed, its loss and gradient's norm.
-        failure = tf.constant([-1.0, 0.0, 0.0])
-        for number in tf.range(num_steps):
-            batch = next(iterator)
+        def step(number, totals, _, failure):
+            batch = iterator.get_next()
             # Where there is no batch, no part of an update may run: what is kept after
             # bad input is whole.
             arrived = tf.nest.flatten(batch, expand_composites=True)
             with tf.control_dependencies(arrived):
                 sums, norm = self._reduced(batch)
             failure = _first_failure(failure, number, sums, norm)
-            totals += sums
-        return totals, norm, failure
+            return number + 1, totals + sums, norm, failure
+
+        return tf.while_loop(
+            lambda number, *_: number < num_steps, step, (0, *_nothing_yet())
+        )[1:]
 
     def _each(self, iterator, num_steps):
         """As `_steps`, with a return to Python after each update."""
-        totals, norm = tf.zeros([3]), tf.zeros([])
-        failure = tf.constant([-1.0, 0.0, 0.0])
+        totals, norm, failure = _nothing_yet()
         for number in range(num_steps):
             sums, norm = self._one(next(iterator))
             failure = _first_failure(failure, number, sums, norm)
@@ -192,15 +191,20 @@ class Trainer:
             return parts
 
         batch = tf.nest.map_structure(split, batch)
-        totals = [tf.zeros([])] * 3
-        gradients = [tf.zeros(w.shape) for w in self.model.trainable_variables]
-        for number in tf.range(self._parts):
-            part = tf.nest.map_structure(lambda x, i=number: x[i], batch)
+
+        def add(number, totals, gradients):
+            part = tf.nest.map_structure(lambda x: x[number], batch)
             with tf.GradientTape() as tape:
                 sums = masked_sums(*self._losses(self.model, part, training=True))
             new = self._dense(tape, sums[0])
             totals = [a + b for a, b in zip(totals, sums, strict=True)]
             gradients = [a + b for a, b in zip(gradients, new, strict=True)]
+            return number + 1, totals, gradients
+
+        zeros = [tf.zeros(w.shape) for w in self.model.trainable_variables]
+        _, totals, gradients = tf.while_loop(
+            lambda number, *_: number < self._parts, add, (0, [tf.zeros([])] * 3, zeros)
+        )
         targets = context.all_reduce("SUM", totals[2])
         return totals, [gradient / targets for gradient in gradients]
 
@@ -209,6 +213,16 @@ class Trainer:
         # replicas; Adam's moments are dense anyway.
         weights = self.model.trainable_variables
         return [tf.convert_to_tensor(x) for x in tape.gradient(loss, weights)]
+
+
+def _graph(function, **options):
+    # AutoGraph would add seconds to each start, and nothing here needs it.
+    return tf.function(function, autograph=False, **options)
+
+
+def _nothing_yet():
+    """Totals and norm of no updates, and the number, loss and norm of a failed one."""
+    return tf.zeros([3]), tf.zeros([]), tf.constant([-1.0, 0.0, 0.0])
 
 
 def _first_failure(failure, number, sums, norm):

@@ -112,7 +112,7 @@ class Agreement:
         self._strategy = strategy
         number, self._total = place(strategy)
         self.is_chief = number == 0
-        self._sum = tf.function(self._summed)
+        self._sum = tf.function(self._summed, autograph=False)
 
     def any(self, *wishes: bool) -> list[bool]:
         """For each wish, whether a worker has it; waits for all workers to ask."""

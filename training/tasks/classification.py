@@ -114,7 +114,10 @@ class ClassificationTask(Task):
         )
         names = self.data.class_names
         probabilities = tf.function(
-            lambda rows: tf.nn.softmax(tf.cast(model(rows, training=False), tf.float32))
+            lambda rows: tf.nn.softmax(
+                tf.cast(model(rows, training=False), tf.float32)
+            ),
+            autograph=False,
         )
 
         def predict(texts, on_progress=lambda num_texts: None):
