@@ -21,7 +21,7 @@ FLAGS = {
     "model.hidden_dim": 32,
     "model.ffn_dim": 64,
     "model.num_heads": 2,
-    "model.num_depths": 2,
+    "model.num_depths": 1,
     "train.batch_size": 16,
     "train.epochs": 2,
     "train.warmup_steps": 20,

@@ -21,7 +21,7 @@ FLAGS = {
     "model.hidden_dim": 64,
     "model.ffn_dim": 128,
     "model.num_heads": 4,
-    "model.num_depths": 2,
+    "model.num_depths": 1,
     "model.dropout": 0.1,
     "train.batch_size": 32,
     "train.steps": 300,
