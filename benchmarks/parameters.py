@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import keras
+
 from benchmarks.models import LITERAL, model_config
 from configs.published import TRANSLATION_PARAMETERS
 from data import DATASETS
@@ -61,9 +63,11 @@ def measure() -> Iterator[dict]:
 
 
 def _forms(name, size, count_one):
-    row = {"parameters": count_one(model_config(name, size))}
-    if name + LITERAL in variants():
-        row["parameters_literal"] = count_one(model_config(name + LITERAL, size))
+    # Shapes are enough, and values take long to draw.
+    with keras.StatelessScope(initialize_variables=False):
+        row = {"parameters": count_one(model_config(name, size))}
+        if name + LITERAL in variants():
+            row["parameters_literal"] = count_one(model_config(name + LITERAL, size))
     return row
 
 
