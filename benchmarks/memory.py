@@ -23,8 +23,10 @@ def measure(
     """Yields a row for each model and length; arguments as for speed.
 
     A row's peak is that of the whole process, TensorFlow and weights included, after
-    two calls; on a GPU, of that GPU's memory. `memory_ratio` is to the Transformer's
-    peak, where that was measured before: smaller is better.
+    two calls; on a GPU, of that GPU's memory. `predicted_memory_mb` is what the process
+    held before the calls and what `training.memory` says that an update takes.
+    `memory_ratio` is to the Transformer's peak, where that was measured before: smaller
+    is better.
 
     Raises:
       UserError: if a model is unknown or not installed, or its process was ended.
@@ -39,7 +41,7 @@ def measure(
                 batch_size = max(1, tokens_per_batch // length)
                 arguments = (name, size, precision, mode, batch_size, length)
                 title = f"memory: {name} at {length} tokens"
-                peak = run_alone(title, _peak, *arguments)
+                predicted, peak = run_alone(title, _peak, *arguments)
                 row = {
                     "benchmark": "memory",
                     "mode": mode,
@@ -51,6 +53,8 @@ def measure(
                     "precision": precision,
                     "peak_memory_mb": round(peak / 2**20),
                 }
+                if predicted:
+                    row["predicted_memory_mb"] = round(predicted / 2**20)
                 progress.update()
                 if name == models.BASELINE:
                     baseline = peak
@@ -76,17 +80,29 @@ def run_alone(title: str, function: Callable, *arguments):
 
 
 def _peak(name, size, precision, mode, batch_size, length):
-    """Bytes of memory that this process has held at most, after two calls."""
+    """The prediction, None of a forward pass, and the most memory, after two calls."""
     import tensorflow as tf
 
-    from benchmarks.speed import prepare
+    from benchmarks.speed import make_trainer, prepare
 
-    call, _ = prepare(name, size, precision, mode, batch_size, length)
+    def most():
+        if tf.config.list_logical_devices("GPU"):
+            return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+        return peak_bytes()
+
+    predicted = None
+    if mode == "train":
+        trainer, iterator = make_trainer(name, size, precision, batch_size, length)
+        update = trainer.update_bytes(iterator.element_spec, (batch_size, length))
+        predicted = most() + update
+
+        def call():
+            trainer.train(iterator, 1)
+    else:
+        call, _ = prepare(name, size, precision, mode, batch_size, length)
     call()
     call()
-    if tf.config.list_logical_devices("GPU"):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
-    return peak_bytes()
+    return predicted, most()
 
 
 def peak_bytes() -> int:

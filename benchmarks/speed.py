@@ -14,7 +14,7 @@ from configs.published import SPEED
 from models.convert import fold_rotations
 from models.products import operations
 from training.tasks.classification import ClassificationTask
-from training.trainer import one_device_trainer
+from training.trainer import Trainer, one_device_trainer
 
 PEAK = "matrix product"
 PEAK_SIZE = 4096
@@ -149,26 +149,46 @@ def prepare(
 
     Arguments as for `measure`, of one model and length.
     """
-    tf.config.experimental.enable_op_determinism()  # as in training
-    keras.utils.set_random_seed(0)
-    policy = "float32" if precision == "float32" else f"mixed_{precision}"
-    keras.config.set_dtype_policy(policy)
-    tokens = np.random.default_rng(0).integers(1, 257, (batch_size, length))
-    tokens = tokens.astype("int32")
     if mode == "inference":
-        return _inference_call(name, size, tokens, jit_compile)
+        return _inference_call(name, size, precision, batch_size, length, jit_compile)
+    trainer, iterator = make_trainer(
+        name, size, precision, batch_size, length, jit_compile
+    )
+    return lambda: trainer.train(iterator, 1), trainer.model
+
+
+def make_trainer(
+    name: str,
+    size: str,
+    precision: str,
+    batch_size: int,
+    length: int,
+    jit_compile: bool = False,
+) -> tuple[Trainer, Iterator]:
+    """A trainer of a new model, and its batches; arguments as for `prepare`."""
+    tokens = _start(precision, batch_size, length)
     batch = {"inputs": tokens, "targets": np.zeros(batch_size, "int32")}
-    trainer, iterator = one_device_trainer(
+    return one_device_trainer(
         lambda: models.build(name, size),
         ClassificationTask.losses,
         char_imdb.get_config().train,
         tf.data.Dataset.from_tensors(batch).repeat(),
         jit_compile,
     )
-    return lambda: trainer.train(iterator, 1), trainer.model
 
 
-def _inference_call(name, size, tokens, jit_compile):
+def _start(precision, batch_size, length):
+    """Sets TensorFlow as in training; returns tokens."""
+    tf.config.experimental.enable_op_determinism()
+    keras.utils.set_random_seed(0)
+    policy = "float32" if precision == "float32" else f"mixed_{precision}"
+    keras.config.set_dtype_policy(policy)
+    tokens = np.random.default_rng(0).integers(1, 257, (batch_size, length))
+    return tokens.astype("int32")
+
+
+def _inference_call(name, size, precision, batch_size, length, jit_compile):
+    tokens = _start(precision, batch_size, length)
     model = models.build(name, size)
     folded = fold_rotations(model)
     forward = tf.function(

@@ -59,6 +59,11 @@ def choice(help: str, *allowed: str) -> Field:
     return Field(help, f"one of {', '.join(allowed)}", lambda x: x in allowed)
 
 
+def boolean(help: str) -> Field:
+    """True or False."""
+    return Field(help, "True or False", lambda x: isinstance(x, bool))
+
+
 def text(help: str) -> Field:
     """Any text but none."""
     return Field(help, "a text", lambda x: isinstance(x, str) and bool(x))

@@ -69,7 +69,8 @@ def get_config(argument: str = "") -> ConfigDict:
                 "validate_every": 2000,
                 "checkpoint_every": "10 minutes",
                 "keep_checkpoints": 10,
-                "steps_per_loop": 10,
+                "steps_per_loop": config_dict.placeholder(int),
+                "deterministic": True,
                 "log_every": 100,
             },
             "decode": {

@@ -1,6 +1,7 @@
 """The main job: all models on one task, side by side, beside the paper's numbers."""
 
 import json
+import time
 
 import numpy as np
 import tensorflow as tf
@@ -15,17 +16,21 @@ from reporting.tables import markdown_table
 from training import config as configuration
 from training import workdir as workdirs
 from training.evaluation import evaluate
+from training.lock import LockedError
 from training.tasks import TASKS
 from training.train import logger, train_and_evaluate
 from training.trainer import one_device_trainer
 
 BASELINE = "transformer"
 TIMED_ROUNDS, UPDATES_PER_ROUND = 7, 10
+SECONDS_BETWEEN_LOOKS = 10  # at runs that another process trains
 MARGIN = 10  # points above always answering the most frequent class
 
 
 def reproduce(workdir, names: list[str] | None = None) -> tuple[str, bool]:
     """Trains, evaluates and times variants; finished parts are not done again.
+
+    Several processes may share the workdir: each trains what no other does.
 
     Args:
       workdir: folder with one run a variant below it.
@@ -42,10 +47,7 @@ def reproduce(workdir, names: list[str] | None = None) -> tuple[str, bool]:
     workdir = make_path(workdir, "--workdir")
     names = list(dict.fromkeys([*(names or variants(in_paper=True)), BASELINE]))
     configs = {name: _config(name, workdir) for name in names}
-    results = {}
-    for number, (variant, config) in enumerate(configs.items(), start=1):
-        logger.info("\n[%d/%d] %s", number, len(configs), variant)
-        results[variant] = _train(config, workdir / variant)
+    results = _train_all(configs, workdir)
     tokenizer = tokenizers.load(workdir / BASELINE / "tokenizer")
     tasks = {
         name: TASKS[config.kind](config, tokenizer) for name, config in configs.items()
@@ -100,6 +102,23 @@ def _config(variant, workdir):
     config = listops.get_config(f"{variant},laptop")
     config.data.cache_dir = str(workdir / "cache")
     return config
+
+
+def _train_all(configs, workdir):
+    """The results of all runs; those that another process trains are waited for."""
+    results = {}
+    while len(results) < len(configs):
+        for number, (variant, config) in enumerate(configs.items(), start=1):
+            if variant in results:
+                continue
+            logger.info("\n[%d/%d] %s", number, len(configs), variant)
+            try:
+                results[variant] = _train(config, workdir / variant)
+            except LockedError as error:
+                logger.info("put off: %s", error)
+        if len(results) < len(configs):
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+    return {variant: results[variant] for variant in configs}
 
 
 def _train(config, workdir):

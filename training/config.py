@@ -10,6 +10,7 @@ from common import fields
 from common.fields import (
     Field,
     below,
+    boolean,
     fail,
     integer,
     interval,
@@ -61,7 +62,12 @@ FIELDS = {
     "train.keep_checkpoints": integer(
         "Checkpoints of validations that are kept, beside the best one."
     ),
-    "train.steps_per_loop": integer("Updates between returns to Python."),
+    "train.steps_per_loop": optional(
+        integer("Updates between returns to Python; by default what suits the device.")
+    ),
+    "train.deterministic": boolean(
+        "Whether two runs are alike to the bit; without, some devices are faster."
+    ),
     "train.log_every": integer("Updates between lines of metrics."),
 }
 # What may differ when a run is taken up again: how long it is, where its data lies, how

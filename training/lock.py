@@ -12,6 +12,10 @@ from common.paths import is_remote
 NAME = "lock"
 
 
+class LockedError(UserError):
+    """Another process writes to the workdir."""
+
+
 @contextmanager
 def locked(workdir: Path):
     """Holds the lock of a workdir, which is made if it is not there.
@@ -19,7 +23,8 @@ def locked(workdir: Path):
     The system lets go of the lock when the process ends, however it ends.
 
     Raises:
-      UserError: if another process holds it; the message says which.
+      LockedError: if another process holds it; the message says which.
+      UserError: if the file of the lock's name is another.
     """
     workdir.mkdir(parents=True, exist_ok=True)
     if is_remote(workdir):  # no lock there: who starts two processes is not told
@@ -31,7 +36,7 @@ def locked(workdir: Path):
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             file.seek(0)
-            raise UserError(
+            raise LockedError(
                 f"--workdir={workdir}: expected a workdir that no other process writes "
                 f"to, found {file.read().strip() or 'one that does'}"
             ) from None

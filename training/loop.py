@@ -9,9 +9,11 @@ import time
 from common.fields import parse_interval
 from common.progress import progress_bar
 from data.errors import DataError
+from training import memory
 from training.checkpoints import BEST, LAST, RESUME
 from training.interruption import Interrupted
 from training.metrics import Totals
+from training.strategy import is_tpu
 from training.trainer import NotFiniteError
 
 # In nats; a hundred times as much is more than untrained models have.
@@ -117,6 +119,12 @@ class Loop:
         return settings.get("steps") or settings.epochs * self._batches_per_epoch
 
     @property
+    def _steps_per_loop(self):
+        # A TPU is idle while its host is in Python.
+        default = 100 if is_tpu(self.trainer.strategy) else 10
+        return self.settings.steps_per_loop or default
+
+    @property
     def _batches_per_epoch(self):
         return self.training_batches.num_batches
 
@@ -127,6 +135,7 @@ class Loop:
     def _train(self, interruption, bar):
         state, settings = self.state, self.settings
         batches = self.training_batches.train(self.task.config.seed, state.step)
+        memory.check(self.trainer, batches.element_spec, self.training_batches.shapes)
         iterator = self.trainer.iterate(batches, self.training_batches.fillers)
         start, targets = time.monotonic(), 0
 
@@ -147,7 +156,7 @@ class Loop:
                 _next_multiple(state.step, settings.log_every),
                 self._total,
             )
-            num_steps = min(settings.steps_per_loop, stop - state.step)
+            num_steps = min(self._steps_per_loop, stop - state.step)
             new = self.trainer.train(iterator, num_steps)
             self._watch(bar, new)
             state.totals = Totals(*map(sum, zip(state.totals, new, strict=True)))

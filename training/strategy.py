@@ -51,6 +51,11 @@ def _tpu(name):
     return strategy
 
 
+def is_tpu(strategy: tf.distribute.Strategy) -> bool:
+    """Whether a strategy runs on a TPU."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
 def describe(strategy: tf.distribute.Strategy) -> str:
     """The devices of a strategy in a few words."""
     count = strategy.num_replicas_in_sync

@@ -69,7 +69,8 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
 
 def _train(config, workdir, strategy, agreement):
     keras.utils.set_random_seed(config.seed)
-    tf.config.experimental.enable_op_determinism()
+    if config.train.deterministic:
+        tf.config.experimental.enable_op_determinism()
     (going_on,) = agreement.any(agreement.is_chief and workdirs.has_started(workdir))
     if agreement.is_chief:
         task, train, validation = _prepare(config, workdir, going_on)

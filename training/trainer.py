@@ -1,14 +1,17 @@
 """Training steps under a `tf.distribute` strategy."""
 
+import math
+
 import keras
 import tensorflow as tf
 
 from common.errors import UserError
 from data.batches import fill_rows
 from training.losses import masked_sums
+from training.memory import predicted_bytes
 from training.metrics import Totals
 from training.schedule import WarmupSchedule
-from training.strategy import make_strategy
+from training.strategy import is_tpu, make_strategy
 
 
 class NotFiniteError(UserError):
@@ -74,7 +77,6 @@ class Trainer:
         self._loop = _graph(self._steps)
         self._one = _graph(self._reduced)
         # A TPU's program has one shape. Where batches have several, each has its own.
-        self._is_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
         self._shapes_differ = False
 
     @property
@@ -91,6 +93,24 @@ class Trainer:
     def row_multiple(self) -> int:
         """What the rows of a batch must be a multiple of."""
         return self.strategy.num_replicas_in_sync * self._parts
+
+    def update_bytes(self, specs, shape: tuple[int, int]) -> int:
+        """The memory that an update takes on a device, beside weights and moments.
+
+        Args:
+          specs: the `element_spec` of a dataset of batches.
+          shape: (rows, length) of the batch, of which a device takes its part.
+        """
+        rows, length = shape
+        rows = -(-rows // self.row_multiple)
+        part = {
+            name: tf.TensorSpec([rows, length][: spec.shape.rank], spec.dtype)
+            for name, spec in specs.items()
+        }
+        graph = _graph(self._part).get_concrete_function(part).graph
+        weights = self.model.trainable_variables
+        gradients = sum(4 * math.prod(weight.shape) for weight in weights)
+        return predicted_bytes(graph) + (gradients if self._parts > 1 else 0)
 
     def iterate(self, dataset: tf.data.Dataset, fillers=None):
         """An iterator that deals each batch out to the strategy's replicas.
@@ -113,7 +133,7 @@ class Trainer:
           NotFiniteError: if a loss or a gradient is infinite or no number.
         """
         first = self.step
-        if self._is_tpu and self._shapes_differ:
+        if is_tpu(self.strategy) and self._shapes_differ:
             totals, norm, failure = self._each(iterator, num_steps)
         else:
             totals, norm, failure = self._loop(iterator, tf.constant(num_steps))
@@ -194,9 +214,7 @@ class Trainer:
 
         def add(number, totals, gradients):
             part = tf.nest.map_structure(lambda x: x[number], batch)
-            with tf.GradientTape() as tape:
-                sums = masked_sums(*self._losses(self.model, part, training=True))
-            new = self._dense(tape, sums[0])
+            sums, new = self._part(part)
             totals = [a + b for a, b in zip(totals, sums, strict=True)]
             gradients = [a + b for a, b in zip(gradients, new, strict=True)]
             return number + 1, totals, gradients
@@ -207,6 +225,12 @@ class Trainer:
         )
         targets = context.all_reduce("SUM", totals[2])
         return totals, [gradient / targets for gradient in gradients]
+
+    def _part(self, batch):
+        """The sums of a part of a batch, and the gradient of its summed loss."""
+        with tf.GradientTape() as tape:
+            sums = masked_sums(*self._losses(self.model, batch, training=True))
+        return sums, self._dense(tape, sums[0])
 
     def _dense(self, tape, loss):
         # The embedding's gradient comes as slices, of a shape that may differ between

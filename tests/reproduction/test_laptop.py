@@ -8,6 +8,7 @@ from configs import listops
 from configs.published import ACCURACY
 from models import variants
 from reproduction import laptop
+from training.lock import LockedError
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +58,22 @@ def test_reproduce(tmp_path, monkeypatch):
     assert "| 1.00 |" in again
     for before, after in zip(report.splitlines(), again.splitlines(), strict=True):
         assert before.split(" | ")[:3] == after.split(" | ")[:3]
+
+
+def test_what_another_process_trains_is_waited_for(tmp_path, monkeypatch):
+    tried = []
+
+    def train(config, workdir):
+        tried.append(workdir.name)
+        if tried == ["a"]:
+            raise LockedError("--workdir=a: expected none that another writes to")
+        return config
+
+    monkeypatch.setattr(laptop, "_train", train)
+    monkeypatch.setattr(laptop, "SECONDS_BETWEEN_LOOKS", 0)
+    results = laptop._train_all({"a": 1, "b": 2}, tmp_path)
+    assert tried == ["a", "b", "a"]
+    assert list(results.items()) == [("a", 1), ("b", 2)]
 
 
 @pytest.mark.parametrize("task", ACCURACY)

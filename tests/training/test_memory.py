@@ -1,0 +1,93 @@
+"""What an update takes of memory, predicted."""
+
+import logging
+
+import pytest
+import tensorflow as tf
+
+from benchmarks import memory as benchmark
+from benchmarks.speed import make_trainer
+from common.errors import UserError
+from training import memory
+
+SPECS = {
+    "inputs": tf.TensorSpec([None, None], tf.int32),
+    "targets": tf.TensorSpec([None], tf.int32),
+}
+MB = 2**20
+
+
+def predicted(function, *shapes):
+    specs = [tf.TensorSpec(shape) for shape in shapes]
+    graph = tf.function(function, autograph=False).get_concrete_function(*specs).graph
+    return memory.predicted_bytes(graph)
+
+
+def test_a_tensor_lives_to_its_last_use():
+    def chain(x):
+        y = tf.matmul(x, x)
+        z = tf.matmul(y, y)
+        return tf.matmul(z, z)
+
+    def fan(x):
+        y = tf.matmul(x, x)
+        z = tf.matmul(y, y)
+        return tf.matmul(z, y)
+
+    one = 4 * 512**2
+    # Two or three at a time, and one more for what is lost between them.
+    assert predicted(chain, [512, 512]) == (2 + 1) * one
+    assert predicted(fan, [512, 512]) == (3 + 1) * one
+
+
+def test_views_and_results_in_place_take_nothing():
+    def function(x):
+        y = tf.reshape(tf.matmul(x, x), [-1, 64])
+        return tf.nn.relu(tf.identity(y) * 2.0) + 1.0
+
+    assert predicted(function, [512, 512]) == pytest.approx(2 * 4 * 512**2, rel=1e-4)
+
+
+def test_of_two_branches_the_usual_one_counts():
+    def function(x):
+        def seldom():
+            y = tf.matmul(x, x)
+            return tf.matmul(y, tf.matmul(y, y))
+
+        return tf.cond(x[0, 0] > 0, lambda: tf.matmul(x, x), seldom)
+
+    assert predicted(function, [512, 512]) == pytest.approx(2 * 4 * 512**2, rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def trainer():
+    return make_trainer("transevolve-fullff-1", "small", "float32", 4, 16)[0]
+
+
+@pytest.mark.slow
+def test_parts_of_a_batch_take_less(trainer, monkeypatch):
+    whole = trainer.update_bytes(SPECS, (8, 512))
+    monkeypatch.setattr(trainer, "_parts", 8)
+    part = trainer.update_bytes(SPECS, (8, 512))
+    gradients = 4 * trainer.model.count_params()
+    assert part < whole / 4 + gradients
+
+
+@pytest.mark.slow
+def test_what_cannot_fit_is_refused(trainer, monkeypatch, caplog):
+    caplog.set_level(logging.INFO, logger="transevolve")
+    memory.check(trainer, SPECS, [(8, 64), (4, 128)])
+    assert "an update of 4 x 128 takes about 0." in caplog.text
+    monkeypatch.setattr(memory, "_free_bytes", lambda strategy: 10 * MB)
+    with pytest.raises(UserError, match="memory for an update of 4 x 128.*accumulate"):
+        memory.check(trainer, SPECS, [(8, 64), (4, 128)])
+    memory.check(trainer, SPECS, [(8, None)])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("length", [1000, 4000])
+def test_the_prediction_is_what_is_measured(length):
+    names = ["transformer", "transevolve-fullff-1", "transevolve-fullff-1-literal"]
+    for row in benchmark.measure(names, [length]):
+        expected = pytest.approx(row["peak_memory_mb"], rel=memory.TOLERANCE)
+        assert row["predicted_memory_mb"] == expected, row["model"]

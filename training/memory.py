@@ -1,0 +1,174 @@
+"""What memory an update takes, from the operations that it is made of."""
+
+import logging
+import math
+from itertools import zip_longest
+from pathlib import Path
+
+import tensorflow as tf
+
+from common.errors import UserError
+
+# How far a prediction may be off.
+TOLERANCE = 0.2
+# An output of theirs is an input's memory under another shape.
+VIEWS = {
+    "ExpandDims",
+    "Identity",
+    "IdentityN",
+    "PreventGradient",
+    "Reshape",
+    "Squeeze",
+    "StopGradient",
+}
+# Their output may take the place of an input of its size that nothing else needs.
+IN_PLACE = {
+    "Add",
+    "AddN",
+    "AddV2",
+    "BiasAdd",
+    "Cast",
+    "Exp",
+    "Log",
+    "Mul",
+    "Neg",
+    "RealDiv",
+    "Relu",
+    "ReluGrad",
+    "Rsqrt",
+    "SelectV2",
+    "Softmax",
+    "Sqrt",
+    "Square",
+    "SquaredDifference",
+    "Sub",
+}
+# What they give lies in memory before.
+OUTSIDE = {"Placeholder", "ReadVariableOp"}
+POINTERS = (tf.resource, tf.variant, tf.string)
+# Attributes that name functions.
+FUNCTIONS = ("f", "then_branch", "else_branch", "body")
+
+
+logger = logging.getLogger("transevolve")
+
+
+def check(trainer, specs, shapes: list[tuple[int, int | None]]) -> None:
+    """Logs what an update of the largest batches takes.
+
+    Args:
+      trainer: a `training.trainer.Trainer`.
+      specs: the `element_spec` of its dataset.
+      shapes: (rows, length) of the batches; where a length is None, there is nothing
+        to predict.
+
+    Raises:
+      UserError: if a device does not have as much.
+    """
+    if any(length is None for _, length in shapes):
+        return
+    rows, length = max(shapes, key=lambda shape: (shape[1], shape[0]))
+    wanted = trainer.update_bytes(specs, (rows, length)) / 1e9
+    update = f"an update of {rows:,} x {length:,}"
+    free = _free_bytes(trainer.strategy)
+    if free is None:
+        logger.info("%s takes about %.1f GB of each device", update, wanted)
+        return
+    free /= 1e9
+    logger.info("%s takes about %.1f of %.1f GB of a device", update, wanted, free)
+    if wanted * (1 - TOLERANCE) > free:
+        raise UserError(
+            f"expected memory for {update}, about {wanted:.1f} GB on each device, "
+            f"found {free:.1f} GB; a larger --config.train.accumulate_steps wants "
+            "less, and so does a smaller --config.train.batch_size or "
+            "--config.data.max_length"
+        )
+
+
+def _free_bytes(strategy):
+    """What each device of a strategy has left; None where that cannot be known."""
+    devices = strategy.extended.worker_devices
+    kind = tf.DeviceSpec.from_string(devices[0]).device_type
+    if kind == "CPU":
+        status = Path("/proc/meminfo")
+        if not status.exists():  # macOS
+            return None
+        lines = dict(line.split(":") for line in status.read_text().splitlines())
+        return int(lines["MemAvailable"].split()[0]) * 1024 / len(devices)
+    if kind == "GPU":
+        from tensorflow.python.client import device_lib
+
+        sizes = [
+            x.memory_limit
+            for x in device_lib.list_local_devices()
+            if x.device_type == kind
+        ]
+        used = tf.config.experimental.get_memory_info("GPU:0")["current"]
+        return min(sizes) - used
+    return None
+
+
+def predicted_bytes(graph: tf.Graph) -> int:
+    """What a traced function takes of a device's memory, for its tensors.
+
+    That is the most that they hold at a time, and the largest of them once more:
+    memory is a pool, in which what was freed lies in pieces that are too small for it.
+    Inputs and variables are not counted.
+
+    Args:
+      graph: of a `tf.function`; tensors of unknown shape are not counted.
+    """
+    sizes = [_bytes(x) for each in graph.get_operations() for x in each.outputs]
+    return _most_held(graph) + max(sizes)
+
+
+def _most_held(graph):
+    """Operations are taken in the order of tracing. A tensor lives from the one that
+    makes it to the last that reads it."""
+    operations = graph.get_operations()
+    memory, last_use = {}, {}
+    for number, operation in enumerate(operations):
+        for output, source in zip_longest(operation.outputs, operation.inputs):
+            if output is not None:
+                is_view = operation.type in VIEWS and source is not None
+                memory[output.ref()] = memory[source.ref()] if is_view else output.ref()
+        for tensor in operation.inputs:
+            last_use[memory[tensor.ref()]] = number
+    for tensor in graph.outputs:
+        last_use[memory[tensor.ref()]] = len(operations)
+    held, total, most = {}, 0, 0
+    for number, operation in enumerate(operations):
+        most = max(most, total + _inside(operation, graph))
+        ended = {memory[tensor.ref()] for tensor in operation.inputs}
+        ended = [key for key in ended if key in held and last_use[key] == number]
+        for output in operation.outputs:
+            key = output.ref()
+            if memory[key] != key or operation.type in OUTSIDE or key not in last_use:
+                continue
+            size = _bytes(output)
+            same = [x for x in ended if held[x] == size]
+            if operation.type in IN_PLACE and same:
+                ended.remove(same[0])
+                held[key] = held.pop(same[0])
+            else:
+                held[key] = size
+                total += size
+        most = max(most, total)
+        total -= sum(held.pop(key) for key in ended)
+    return most
+
+
+def _inside(operation, graph):
+    """What a call or a branch holds; of two branches, the one that takes less, as the
+    other is for what seldom happens."""
+    names = [
+        attribute for attribute in FUNCTIONS if attribute in operation.node_def.attr
+    ]
+    graphs = [graph._get_function(operation.get_attr(x).name).graph for x in names]
+    return min((_most_held(inner) for inner in graphs), default=0)
+
+
+def _bytes(tensor):
+    if tensor.dtype in POINTERS or not tensor.shape.is_fully_defined():
+        return 0
+    return math.prod(tensor.shape) * tensor.dtype.size
