@@ -71,9 +71,14 @@ class Loop:
           Interrupted: after a signal, to this worker or another.
           NotFiniteError: from the trainer, or of a validation.
           DataError: for bad input that comes late in a stream.
+          UserError: if a device has too little memory.
         """
         state, start = self.state, time.monotonic()
+        batches = self.training_batches.train(self.task.config.seed, state.step)
         try:
+            memory.check(
+                self.trainer, batches.element_spec, self.training_batches.shapes
+            )
             with (
                 self.training_batches.own_errors(),
                 progress_bar(
@@ -84,7 +89,7 @@ class Loop:
                     disable=not self._agreement.is_chief,
                 ) as bar,
             ):
-                self._train(interruption, bar)
+                self._train(batches, interruption, bar)
             if self._saves:
                 logger.info(
                     "saved %d times, %.2f s each, %.1f %% of the time",
@@ -132,10 +137,8 @@ class Loop:
     def _validate_every(self):
         return self.settings.get("validate_every") or self._batches_per_epoch
 
-    def _train(self, interruption, bar):
+    def _train(self, batches, interruption, bar):
         state, settings = self.state, self.settings
-        batches = self.training_batches.train(self.task.config.seed, state.step)
-        memory.check(self.trainer, batches.element_spec, self.training_batches.shapes)
         iterator = self.trainer.iterate(batches, self.training_batches.fillers)
         start, targets = time.monotonic(), 0
 

@@ -7,6 +7,7 @@ import pytest
 from data.datasets import ag_news, imdb
 from reporting.evaluation import markdown
 from training.evaluation import evaluate
+from training.run import load_run
 from training.train import train_and_evaluate
 
 pytestmark = pytest.mark.slow
@@ -20,6 +21,7 @@ TINY = {
     "data.max_length": 32,
     "data.bucket_lengths": (16, 32),
     "train.batch_size": 4,
+    "train.accumulate_steps": 2,
     "train.steps": 5,
 }
 WORDS = "[PAD]\n[UNK]\ngood\nbad\nfilm\nnews\n"
@@ -63,6 +65,9 @@ def test_from_files(task, write, names, tmp_path):
     config.data.update(source="files", dir=str(tmp_path))
     result = train_and_evaluate(config, tmp_path / "run")
     assert result["step"] == 5
+    # What is too much at once in training is too much in evaluation.
+    task_of_run = load_run(tmp_path / "run").task
+    assert task_of_run.evaluation_batches("test").shapes == [(2, 16), (2, 32)]
     result, found = evaluate(tmp_path / "run")
     table = markdown(found)
     assert result["task"] == task and result["examples"] == 20

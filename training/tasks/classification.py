@@ -62,7 +62,7 @@ class ClassificationTask(Task):
         return self.data.batcher("train", self.config.train.batch_size)
 
     def evaluation_batches(self, split):
-        return self.data.batcher(split, self.config.train.batch_size)
+        return self.data.batcher(split, self.evaluation_batch_size)
 
     @staticmethod
     def losses(model, batch, training):
@@ -110,7 +110,7 @@ class ClassificationTask(Task):
         """
         settings = self.config.data
         buckets = Buckets(
-            settings.bucket_lengths, batch_size or self.config.train.batch_size
+            settings.bucket_lengths, batch_size or self.evaluation_batch_size
         )
         names = self.data.class_names
         probabilities = tf.function(

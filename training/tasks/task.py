@@ -68,6 +68,12 @@ class Task(ABC):
         self.config = config
         self.tokenizer = tokenizer
 
+    @property
+    def evaluation_batch_size(self) -> int:
+        """Of the batches to evaluate on: what training takes in parts may not fit."""
+        settings = self.config.train
+        return -(-settings.batch_size // settings.accumulate_steps)
+
     @staticmethod
     def check(config) -> None:
         """Raises `UserError` if fields of the config do not fit together."""

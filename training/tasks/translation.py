@@ -79,8 +79,8 @@ class TranslationTask(Task):
         return self.data.train(settings.batch_size, settings.batch_unit)
 
     def evaluation_batches(self, split):
-        settings = self.config.train
-        return self.data.evaluation(split, settings.batch_size, settings.batch_unit)
+        unit = self.config.train.batch_unit
+        return self.data.evaluation(split, self.evaluation_batch_size, unit)
 
     def losses(self, model, batch, training):
         """See `Task.losses`; (batch, length) each, the loss smoothed."""
