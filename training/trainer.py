@@ -220,8 +220,12 @@ class Trainer:
             return number + 1, totals, gradients
 
         zeros = [tf.zeros(w.shape) for w in self.model.trainable_variables]
+        # One after the other: side by side they would hold as much as the whole.
         _, totals, gradients = tf.while_loop(
-            lambda number, *_: number < self._parts, add, (0, [tf.zeros([])] * 3, zeros)
+            lambda number, *_: number < self._parts,
+            add,
+            (0, [tf.zeros([])] * 3, zeros),
+            parallel_iterations=1,
         )
         targets = context.all_reduce("SUM", totals[2])
         return totals, [gradient / targets for gradient in gradients]

@@ -84,6 +84,22 @@ def test_what_cannot_fit_is_refused(trainer, monkeypatch, caplog):
     memory.check(trainer, SPECS, [(8, None)])
 
 
+def most_held(parts):
+    """Bytes that a process holds at most, with updates in so many parts."""
+    trainer, iterator = make_trainer(
+        "transevolve-fullff-1", "small", "float32", 8, 1000
+    )
+    trainer._parts = parts
+    trainer.train(iterator, 1)
+    return benchmark.peak_bytes()
+
+
+@pytest.mark.long
+def test_parts_do_not_run_side_by_side():
+    whole, parts = (benchmark.run_alone("parts", most_held, n) for n in (1, 8))
+    assert parts < 0.7 * whole
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("length", [1000, 4000])
 def test_the_prediction_is_what_is_measured(length):
