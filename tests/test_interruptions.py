@@ -24,6 +24,8 @@ OFTEN = {
     "train.keep_checkpoints": 2,
 }
 LISTOPS = {**OFTEN, "train.epochs": 2, "train.validate_every": 10}
+# Time for a signal to arrive before the end.
+LONG = {**LISTOPS, "train.epochs": 10, "train.checkpoint_every": "1000 steps"}
 NUMBERS = {**OFTEN, "train.steps": 30, "train.validate_every": 10}
 
 
@@ -36,8 +38,8 @@ def trained(request, tmp_path_factory):
 
     def arguments(workdir):
         if "classifier" in request.param:
-            more = {"train.epochs": 10} if "long" in request.param else {}
-            return scripts.train_arguments(workdir, folder, **{**LISTOPS, **more})
+            changes = LONG if "long" in request.param else LISTOPS
+            return scripts.train_arguments(workdir, folder, **changes)
         return translation.train_arguments(workdir, folder, **NUMBERS)
 
     result = forked.run("train.py", arguments(folder / "whole"))
@@ -132,8 +134,7 @@ def test_signals_save_and_stop(trained, tmp_path):
     arguments, whole = trained
     workdir, step = tmp_path / "run", 0
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        seldom = [*arguments(workdir), "--config.train.checkpoint_every=1000 steps"]
-        process = forked.start("train.py", seldom, tmp_path)
+        process = forked.start("train.py", arguments(workdir), tmp_path)
         while process.exitcode is None:
             if logged(workdir) > step:
                 os.kill(process.pid, getattr(signal, name))

@@ -94,7 +94,13 @@ def check_alike(one, many):
 
 
 @pytest.mark.parametrize(
-    "task, count", [("classifier", 2), ("classifier", 3), ("translator", 2)]
+    "task, count",
+    [
+        ("classifier", 3),
+        ("translator", 2),
+        pytest.param("classifier", 2, marks=pytest.mark.long),
+        pytest.param("translator", 3, marks=pytest.mark.long),
+    ],
 )
 def test_workers_train_as_one_process(task, count, alone, tmp_path):
     folder = alone(task)

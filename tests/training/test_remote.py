@@ -67,9 +67,8 @@ def test_what_is_no_path_is_refused(text):
         make_path(text, "--workdir")
 
 
-@pytest.mark.parametrize("name", ["a [b]", "ü \u2603", "{x}*?"])
-def test_odd_names_work(name, tmp_path):
-    folder = tmp_path / name
+def test_odd_names_work(tmp_path):
+    folder = tmp_path / "a [b] ü \u2603 {x}*?"
     config = listops_config(folder / "cache", **{"train.epochs": 1})
     train_and_evaluate(config, folder / "run")
     train_and_evaluate(config, folder / "run")
