@@ -282,13 +282,16 @@ VALUES = [
 def _use_flags(folder, generator):
     module = generator.choice([ag_news, imdb, listops, multi30k])
     name = module.__name__.split(".")[1]
-    fields = list(configuration.flatten(module.get_config()))
-    odd = ["data", "train.", "", "x", "data.dir.x", "model.attention", "train.steps.1"]
-    argv = ["train.py", f"--config=configs/{name}.py:{generator.choice(ARGUMENTS)}"]
+    fields = configuration.flatten(module.get_config())
+
+    def choose(usual, odd):
+        return generator.choice(usual if generator.random() < 0.9 else odd)
+
+    argv = ["train.py", f"--config=configs/{name}.py:{choose(*ARGUMENTS)}"]
     for _ in range(generator.randrange(1, 4)):
-        field = generator.choice(fields if generator.random() < 0.9 else odd)
-        equals = generator.choice(["=", "=", "=", " ", ""])
-        argv.append(f"--config.{field}{equals}{generator.choice(VALUES)}")
+        field = choose(list(fields), ODD_FIELDS)
+        value = generator.choice(VALUES + 10 * [str(fields.get(field))])
+        argv.append(f"--config.{field}{choose(['='], [' ', ''])}{value}")
     values = flags.FlagValues()
     defined = config_flags.DEFINE_config_file(
         "config", flag_values=values, sys_argv=argv
@@ -298,18 +301,26 @@ def _use_flags(folder, generator):
     configuration.check(defined.value)
 
 
-ARGUMENTS = [
-    "transevolve-fullff-1",
-    "transevolve-randomff-2,laptop",
-    "transformer",
+ODD_FIELDS = [
+    "data",
+    "train.",
     "",
-    ",",
-    ",laptop",
-    "transformer,",
-    "nothing",
-    "transformer,laptop,laptop",
-    "transformer:laptop",
+    "x",
+    "data.dir.x",
+    "model.attention",
+    "train.steps.1",
 ]
+ARGUMENTS = (
+    ["transevolve-fullff-1", "transevolve-randomff-2,laptop", "transformer", ""],
+    [
+        ",",
+        ",laptop",
+        "transformer,",
+        "nothing",
+        "transformer,laptop,laptop",
+        "transformer:laptop",
+    ],
+)
 
 SUBJECTS = {
     "ag_news": Subject(_write_ag_news, ["*.csv", "vocab.txt"], _use_ag_news),

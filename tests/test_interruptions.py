@@ -25,7 +25,12 @@ OFTEN = {
 }
 LISTOPS = {**OFTEN, "train.epochs": 2, "train.validate_every": 10}
 # Time for a signal to arrive before the end.
-LONG = {**LISTOPS, "train.epochs": 10, "train.checkpoint_every": "1000 steps"}
+LONG = {
+    **LISTOPS,
+    "train.epochs": 10,
+    "train.validate_every": 50,
+    "train.checkpoint_every": "1000 steps",
+}
 NUMBERS = {**OFTEN, "train.steps": 30, "train.validate_every": 10}
 
 
