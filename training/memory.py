@@ -2,6 +2,7 @@
 
 import logging
 import math
+import os
 from itertools import zip_longest
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from common.errors import UserError
 
 # How far a prediction may be off.
 TOLERANCE = 0.2
+# GiB that the chips of a TPU have together, by the name that a TPU VM has in
+# TPU_ACCELERATOR_TYPE: TensorFlow does not say how much memory they have.
+TPU_MEMORY = {"v2-8": 64, "v3-8": 128, "v4-8": 128}
 # An output of theirs is an input's memory under another shape.
 VIEWS = {
     "ExpandDims",
@@ -105,6 +109,9 @@ def _free_bytes(strategy):
         ]
         used = tf.config.experimental.get_memory_info("GPU:0")["current"]
         return min(sizes) - used
+    if kind == "TPU":
+        memory = TPU_MEMORY.get(os.environ.get("TPU_ACCELERATOR_TYPE"))
+        return memory and memory * 2**30 / len(devices)
     return None
 
 

@@ -1,6 +1,7 @@
 """What an update takes of memory, predicted."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -82,6 +83,14 @@ def test_what_cannot_fit_is_refused(trainer, monkeypatch, caplog):
     with pytest.raises(UserError, match="memory for an update of 4 x 128.*accumulate"):
         memory.check(trainer, SPECS, [(8, 64), (4, 128)])
     memory.check(trainer, SPECS, [(8, None)])
+
+
+def test_what_a_tpu_has_is_known_by_its_name(monkeypatch):
+    devices = [f"/job:worker/device:TPU:{number}" for number in range(8)]
+    strategy = SimpleNamespace(extended=SimpleNamespace(worker_devices=devices))
+    assert memory._free_bytes(strategy) is None
+    monkeypatch.setenv("TPU_ACCELERATOR_TYPE", "v3-8")
+    assert memory._free_bytes(strategy) == 16 * 2**30
 
 
 def most_held(parts):
