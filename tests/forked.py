@@ -42,7 +42,7 @@ def run(name: str, arguments: list[str], input_text: str = "", timeout: float = 
 
 def start(name, arguments, folder: Path, input_text="", environment=None):
     """Starts a script; its process. Its streams are files in the folder."""
-    (folder / "stdin").write_text(input_text)
+    (folder / "stdin").write_text(input_text, "utf-8", "surrogateescape")
     process = CONTEXT.Process(
         target=_run, args=(name, arguments, folder, environment or {})
     )

@@ -7,11 +7,13 @@ import pytest
 from ml_collections import ConfigDict
 
 from benchmarks import decoding, parameters, speed
+from benchmarks import models as compared
 from common.errors import UserError
 from configs import listops, multi30k
 from models import variant_config, variants
 from reporting.evaluation import markdown
 from tests import toys
+from tests.shallow import LAYERS, shallow_variant
 from tests.translation import FLAGS, write
 from training.config import check, declared
 from training.evaluation import evaluate
@@ -39,6 +41,8 @@ LISTOPS = {
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     toys.register(monkeypatch)
+    for module in (compared, listops):
+        monkeypatch.setattr(module, "variant_config", shallow_variant)
     monkeypatch.setattr(speed, "PEAK_SIZE", 256)
 
 
@@ -80,7 +84,7 @@ def test_a_toy_attention_translates(tmp_path):
     config.update_from_flattened_dict(
         {
             **FLAGS,
-            "data.bucket_lengths": (12, 24),
+            "data.bucket_lengths": (24,),
             "data.dir": str(tmp_path),
             "train.steps": 10,
             "train.validate_every": 10,
@@ -157,7 +161,7 @@ def test_a_toys_states_are_decoded(monkeypatch):
     name = "transevolve-fullff-1-mean"
     (row,) = decoding.measure([name], [20], "small", 2, 2, 5, rounds=1)
     assert row["cache_bytes_per_token"] == 0
-    assert row["cache_bytes_fixed"] == 4 * 6 * 257
+    assert row["cache_bytes_fixed"] == 4 * LAYERS * 257
     assert np.isfinite(row["ratio_to_recomputing"])
     with pytest.raises(UserError, match="--models: expected some of"):
         list(decoding.measure(["bag-8"], [20]))

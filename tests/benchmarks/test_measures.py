@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from benchmarks import (
@@ -17,17 +18,23 @@ from benchmarks import (
 )
 from common.errors import UserError
 from decoding.beam_search import beam_search
-from models import build_encoder_decoder, variants
+from models import build_encoder_decoder, variant_config, variants
+from models.transevolve.rotation_dense import RotationDense
+from tests import forked
 from tests.models.builders import SMALL, TRANSFORMER, randomize, tokens
+from tests.shallow import LAYERS, shallow, shallow_variant
 
 pytestmark = pytest.mark.slow
 
+memory_peak = memory._peak
 PAIR = ["transformer", "transevolve-fullff-1"]
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """A small product for the peak; `speed` sets the dtype policy of the process."""
+    """Few layers, a small product for the peak; `speed` sets the dtype policy of the
+    process."""
+    monkeypatch.setattr(models, "variant_config", shallow_variant)
     monkeypatch.setattr(speed, "PEAK_SIZE", 256)
     yield
     keras.config.set_dtype_policy("float32")
@@ -107,12 +114,20 @@ def test_floor_rows():
     assert total["seconds"] > 0
 
 
-def test_memory_grows_with_the_length():
-    short, long = memory.measure(PAIR[:1], [16, 1000], tokens_per_batch=1000)
+def shallow_peak(*arguments):
+    models.variant_config = shallow_variant
+    return memory_peak(*arguments)
+
+
+def test_memory_grows_with_the_length(monkeypatch):
+    monkeypatch.setattr(memory, "_peak", shallow_peak)
+    # A new process imports TensorFlow anew; test_scripts.py has one.
+    monkeypatch.setattr(memory.multiprocessing, "get_context", lambda _: forked.CONTEXT)
+    short, long = memory.measure(PAIR[:1], [16, 2000], tokens_per_batch=2000)
     assert short["memory_ratio"] == long["memory_ratio"] == 1
-    # Six layers keep at least A, 8 heads of 1000 x 1000.
-    square = 8 * 1000**2 * 4 / 2**20
-    assert long["peak_memory_mb"] - short["peak_memory_mb"] > 5 * square
+    # Every layer keeps at least A, 8 heads of 2000 x 2000.
+    square = 8 * 2000**2 * 4 / 2**20
+    assert long["peak_memory_mb"] - short["peak_memory_mb"] > (LAYERS - 0.5) * square
 
 
 # Table 2, as the authors' code counts; for randomFF without its unused values.
@@ -124,7 +139,20 @@ TRANSLATION = {
 }
 
 
-def test_parameters():
+def test_parameters(monkeypatch):
+    real = models.model_config
+    monkeypatch.setattr(models, "variant_config", variant_config)
+    # The paper's numbers are of translation.
+    monkeypatch.setattr(
+        parameters,
+        "model_config",
+        lambda name, size: (
+            real(name, size) if size == "base" else shallow(real(name, size))
+        ),
+    )
+    # Rotations are no parameters, and take long to draw.
+    monkeypatch.setattr(RotationDense, "_draw", lambda *_, **__: None)
+    monkeypatch.setattr(RotationDense, "set_frequencies", lambda *_: None)
     found = list(parameters.measure())
     assert len(found) == 5 * len(variants(in_paper=True))
     for row in found:
@@ -162,7 +190,7 @@ def test_markdown_says_once_what_all_rows_share():
 def test_decode_rows(monkeypatch):
     monkeypatch.setattr(decoding, "VOCABULARY_SIZE", 50)
     names = ["transformer", "transevolve-randomff-1"]
-    rows = list(decoding.measure(names, [3, 20], "small", 2, 2, 5))
+    rows = list(decoding.measure(names, [3, 20], "small", 2, 2, 5, rounds=2))
     expected = [(name, length) for name in names for length in (3, 20)]
     assert [(row["model"], row["length"]) for row in rows] == expected
     for row in rows:
@@ -170,9 +198,9 @@ def test_decode_rows(monkeypatch):
         speed = 2 * row["length"] / row["seconds"]
         assert row["tokens_per_second"] == pytest.approx(speed, rel=0.1)
     assert [row["growth_of_step"] for row in rows if row["length"] == 3] == [1, 1]
-    # float32: keys and values of 6 layers; K, b^l and values of one block of depth 6.
-    assert rows[0]["cache_bytes_per_token"] == 4 * 12 * 256
-    assert rows[2]["cache_bytes_per_token"] == 4 * (2 * 256 + 6 * (8 + 256))
+    # float32: keys and values of each layer; K, b^l and values of one block.
+    assert rows[0]["cache_bytes_per_token"] == 4 * LAYERS * 2 * 256
+    assert rows[2]["cache_bytes_per_token"] == 4 * (2 * 256 + LAYERS * (8 + 256))
 
 
 def test_steps_are_those_since_the_length_before():
@@ -192,12 +220,16 @@ def test_decode_wants_rising_lengths():
 def test_recomputing_finds_what_the_cache_finds(config):
     model = randomize(build_encoder_decoder(config, 40))
     sources = tokens(batch=2, length=6)
-    found = [
-        beam_search(step(model, sources), cache(2, 3), ops.array([20, 20]), 20, 3)
-        for step, cache in (
-            (decoding.cached_step, model.empty_cache),
-            (decoding.recomputing_step, decoding.Prefixes.empty),
+
+    @tf.function
+    def search(step, cache):
+        return beam_search(
+            step(model, sources), cache(2, 3), ops.array([20, 20]), 20, 3
         )
+
+    found = [
+        search(decoding.cached_step, model.empty_cache),
+        search(decoding.recomputing_step, decoding.Prefixes.empty),
     ]
     np.testing.assert_array_equal(found[0].tokens, found[1].tokens)
     np.testing.assert_allclose(found[0].scores, found[1].scores, rtol=1e-4)

@@ -8,6 +8,7 @@ from configs import listops
 from configs.published import ACCURACY
 from models import variants
 from reproduction import laptop
+from tests.shallow import shallow_variant
 from training.lock import LockedError
 
 pytestmark = pytest.mark.slow
@@ -30,6 +31,9 @@ COMPARED = ("transevolve-randomff-2", "transformer")
 def test_reproduce(tmp_path, monkeypatch):
     scale = {**listops.PRESETS["laptop"], **TINY}
     monkeypatch.setitem(listops.PRESETS, "laptop", scale)
+    monkeypatch.setattr(listops, "variant_config", shallow_variant)
+    monkeypatch.setattr(laptop, "TIMED_ROUNDS", 3)
+    monkeypatch.setattr(laptop, "UPDATES_PER_ROUND", 2)
     # Two stand for five: the others differ in nothing that is done here.
     report, learned = laptop.reproduce(tmp_path, COMPARED[:1])
     rows = [line.split(" | ") for line in report.splitlines() if line.startswith("|")]

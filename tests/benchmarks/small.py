@@ -1,0 +1,10 @@
+"""benchmark.py on models of few layers, and with a small product for the peak."""
+
+import runpy
+
+from benchmarks import models, speed
+from tests.shallow import shallow_variant
+
+models.variant_config = shallow_variant
+speed.PEAK_SIZE = 256
+runpy.run_path("benchmark.py", run_name="__main__")
