@@ -36,3 +36,13 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip("no sample data beside this checkout")
     return SHARED
+
+
+@pytest.fixture
+def recent(monkeypatch):
+    """How many slots of a cache are recent: few, so that short targets pass them."""
+    from models.attention import cache
+
+    monkeypatch.setattr(cache, "RECENT", 4)
+    monkeypatch.setattr(cache, "FIRST_POSITIONS", 8)
+    return 4

@@ -8,7 +8,16 @@ from keras import ops
 from models import build_classifier
 from models.convert import fold_rotations
 from models.transevolve.rotation_dense import RotationDense
-from tests.models.builders import LITERAL, SMALL, TRANSFORMER, build, randomize, tokens
+from tests.models.builders import (
+    LITERAL,
+    SMALL,
+    TRANSFORMER,
+    build,
+    compiled,
+    count_parameters,
+    randomize,
+    tokens,
+)
 
 BASE = {
     "architecture": "transevolve",
@@ -52,7 +61,7 @@ def test_parameter_counts(feed_forward, num_blocks, form, fidelity):
         expected -= 6 * (2048 - 512)
     if form == "factored":
         expected -= num_blocks * 512 * 1024
-    assert build_classifier(config, 32_000, 4).count_params() == expected
+    assert count_parameters(build_classifier, config, 32_000, 4) == expected
 
 
 def test_transformer_parameter_count():
@@ -64,7 +73,7 @@ def test_transformer_parameter_count():
     }
     layer = 4 * 512**2 + 2 * 512 * 2048 + 2048 + 512 + 2 * 1024
     expected = 32_000 * 512 + 6 * layer + 2 * 1024 + 512 * 4 + 4
-    assert build_classifier(config, 32_000, 4).count_params() == expected
+    assert count_parameters(build_classifier, config, 32_000, 4) == expected
 
 
 @pytest.mark.parametrize(
