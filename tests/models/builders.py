@@ -11,6 +11,7 @@ from models import (
     variant_config,
     variants,
 )
+from models.transevolve.rotation_dense import RotationDense
 
 VOCABULARY_SIZE = 40
 SMALL = {
@@ -87,8 +88,13 @@ def at_once(function):
 
 
 def count_parameters(build, *arguments):
-    """How many the model has that `build` makes, without drawing any."""
-    with keras.StatelessScope(initialize_variables=False):
+    """How many the model has that `build` makes, without drawing any, or rotations."""
+    with (
+        keras.StatelessScope(initialize_variables=False),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(RotationDense, "_draw", lambda *_, **__: None)
+        patch.setattr(RotationDense, "set_frequencies", lambda *_: None)
         return build(*arguments).count_params()
 
 
