@@ -310,7 +310,7 @@ def test_bad_arguments_are_named(change):
 
 def test_growing_caches_change_nothing(recent):
     """Targets past two sizes of the cache: scores are still the model's own."""
-    model, longest, beams = build(30), 4 * recent + 3, 2
+    model, longest, beams = build(30), 4 * recent + 3, 4
     weights = numpy(model.embedding.embeddings).copy()
     weights[END] *= -0.5  # an end nobody likes
     model.embedding.embeddings.assign(weights)
