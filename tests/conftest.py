@@ -11,7 +11,10 @@ hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Tests compile much and run what they compiled once.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+flags = ["--xla_backend_optimization_level=0"]
+if os.environ.get("KERAS_BACKEND") == "jax":
+    flags.append("--xla_cpu_use_fusion_emitters=false")  # half the time to compile
+os.environ.setdefault("XLA_FLAGS", " ".join(flags))
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared" / "data"
 
@@ -36,3 +39,13 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip("no sample data beside this checkout")
     return SHARED
+
+
+@pytest.fixture
+def recent(monkeypatch):
+    """How many slots of a cache are recent: few, so that short targets pass them."""
+    from models.attention import cache
+
+    monkeypatch.setattr(cache, "RECENT", 4)
+    monkeypatch.setattr(cache, "FIRST_POSITIONS", 8)
+    return 4

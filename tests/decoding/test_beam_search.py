@@ -53,15 +53,27 @@ def search(model, source, beam_size, longest, alpha=0.6, max_lengths=None):
     return numpy(found.tokens), numpy(found.scores)
 
 
-def log_probs(model, source, targets):
-    """Log-probabilities (targets, length) of targets for one source, by full passes."""
-    targets = np.asarray(targets, "int32")
-    before = np.concatenate([np.full((len(targets), 1), START), targets[:, :-1]], 1)
-    sources = np.repeat(source[None], len(targets), axis=0)
-    logits = numpy(model(sources, before.astype("int32"))).astype("float64")
+def full_pass(model, sources, targets):
+    """Logits (n, length, vocabulary) of the tokens of n padded targets."""
+    before = np.pad(targets[:, :-1], ((0, 0), (1, 0)), constant_values=START)
+    return numpy(model(sources, before.astype("int32"))).astype("float64")
+
+
+def total_log_probs(model, source, targets):
+    """Log-probabilities (n,) of padded targets (n, length) for one source."""
+    logits = full_pass(model, np.repeat(source[None], len(targets), axis=0), targets)
     normalizer = np.log(np.exp(logits).sum(-1))
     chosen = np.take_along_axis(logits, targets[..., None], axis=2)[..., 0]
-    return chosen - normalizer
+    return ((chosen - normalizer) * (targets != 0)).sum(1)
+
+
+def assert_own_scores(model, tokens, scores):
+    """Each hypothesis of `SOURCE` scores what a full pass gives it."""
+    for source, texts, found in zip(SOURCE, tokens, scores, strict=True):
+        lengths = (texts != 0).sum(1)
+        penalties = [float(length_penalty(length, 0.6)) for length in lengths]
+        expected = total_log_probs(model, source, texts) / penalties
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -70,15 +82,13 @@ def log_probs(model, source, targets):
 def test_beam_of_one_is_greedy(config):
     model, longest = build(20, config), 8
     tokens, _ = search(model, SOURCE, 1, longest)
-    for row, source in enumerate(SOURCE):
-        text = []
-        while len(text) < longest and END not in text:
-            before = np.array([[START, *text]], "int32")
-            logits = numpy(model(source[None], before))[0, -1]
-            logits[[0, START]] = -np.inf
-            text.append(int(logits.argmax()))
-        assert tokens[row, 0, : len(text)].tolist() == text
-        assert not tokens[row, 0, len(text) :].any()
+    logits = full_pass(model, SOURCE, tokens[:, 0])
+    logits[..., [0, START]] = -np.inf
+    # A greedy text is one whose every token is the best after those before it.
+    for text, best in zip(tokens[:, 0], logits.argmax(-1), strict=True):
+        length = [*text, END].index(END) + 1
+        assert text[:length].tolist() == best[:length].tolist()
+        assert not text[length:].any()
 
 
 @pytest.mark.parametrize(
@@ -89,19 +99,16 @@ def test_a_beam_as_large_as_the_space_searches_all_of_it(alpha, config):
     vocabulary, longest, beams = 6, 3, 20
     model = build(vocabulary, config, scale=2.0)
     tokens, scores = search(model, SOURCE, beams, longest, alpha)
-    words = [word for word in range(3, vocabulary)]
     texts = [
         [*text, END]
         for n in range(longest)
-        for text in itertools.product(words, repeat=n)
+        for text in itertools.product(range(3, vocabulary), repeat=n)
     ]
+    targets = np.array([text + [0] * (longest - len(text)) for text in texts])
+    penalties = [float(length_penalty(len(text), alpha)) for text in texts]
     for row, source in enumerate(SOURCE):
-        expected = []
-        for text in texts:
-            total = log_probs(model, source, [text])[0].sum()
-            penalty = float(length_penalty(len(text), alpha))
-            expected.append((total / penalty, text))
-        expected.sort(reverse=True)
+        totals = total_log_probs(model, source, targets)
+        expected = sorted(zip(totals / penalties, texts, strict=True), reverse=True)
         for rank, (score, text) in enumerate(expected[:beams]):
             np.testing.assert_allclose(scores[row, rank], score, rtol=1e-4)
             assert tokens[row, rank, : len(text)].tolist() == text
@@ -111,26 +118,22 @@ def test_scores_are_the_models_own():
     """Beams fork and merge; what is left scores what a full pass gives it."""
     model, longest, beams = build(30), 10, 4
     tokens, scores = search(model, SOURCE, beams, longest)
-    for row, source in enumerate(SOURCE):
-        ended = (tokens[row] == END).any(axis=1)
+    for texts in tokens:
+        ended = (texts == END).any(axis=1)
         assert (np.diff(ended.astype(int)) <= 0).all()  # finished ones come first
-        assert len({tuple(text) for text in tokens[row]}) == beams
-        for text, score in zip(tokens[row], scores[row], strict=True):
-            length = int((text != 0).sum())
-            total = log_probs(model, source, [text[:length]])[0].sum()
-            expected = total / float(length_penalty(length, 0.6))
-            np.testing.assert_allclose(score, expected, rtol=1e-4)
+        assert len({tuple(text) for text in texts}) == beams
+    assert_own_scores(model, tokens, scores)
 
 
 def test_results_do_not_depend_on_neighbours_or_padding():
-    model, limits = build(30), np.array([9, 6, 8])
-    tokens, scores = search(model, SOURCE, 4, 9, max_lengths=limits)
+    model, limits = build(30), np.array([6, 4, 5])
+    tokens, scores = search(model, SOURCE, 4, 6, max_lengths=limits)
     for row in range(3):
         source = SOURCE[row : row + 1]
         alone = np.pad(source[:, source[0] != 0], ((0, 0), (0, 4)))
         limit = limits[row : row + 1]
-        one_tokens, one_scores = search(model, alone, 4, 12, max_lengths=limit)
-        np.testing.assert_array_equal(one_tokens[0, :, :9], tokens[row])
+        one_tokens, one_scores = search(model, alone, 4, 8, max_lengths=limit)
+        np.testing.assert_array_equal(one_tokens[0, :, :6], tokens[row])
         np.testing.assert_allclose(one_scores[0], scores[row], rtol=1e-4)
 
 
@@ -253,31 +256,34 @@ def test_neither_padding_nor_start_is_produced():
 
 
 def test_an_empty_source_is_no_crash():
+    model = build(20)
     for source in ([[2, 0, 0]], [[0, 0, 0]]):
-        tokens, scores = search(build(20), np.array(source, "int32"), 4, 6)
-        assert np.isfinite(scores).all() and tokens.shape == (1, 4, 6)
+        tokens, scores = search(model, np.array(source, "int32"), 4, 3)
+        assert np.isfinite(scores).all() and tokens.shape == (1, 4, 3)
 
 
 @pytest.mark.parametrize(
     "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
 )
-def test_compiles_with_static_shapes(config):
+def test_compiles_with_static_shapes(config, recent):
     model = build(20, config)
     # So long that recent positions settle and the cache grows.
-    expected, scores = search(model, SOURCE, 3, 35)
+    longest = 2 * recent + 3
+    expected, scores = search(model, SOURCE, 3, longest)
     if keras.backend.backend() == "jax":
         import jax
 
-        found, found_scores = jax.jit(lambda: search_tensors(model))()
+        found, found_scores = jax.jit(lambda: search_tensors(model, longest))()
     else:
         import tensorflow as tf
 
-        found, found_scores = tf.function(search_tensors, jit_compile=True)(model)
+        compiled = tf.function(search_tensors, jit_compile=True)
+        found, found_scores = compiled(model, longest)
     np.testing.assert_array_equal(numpy(found), expected)
     np.testing.assert_allclose(numpy(found_scores), scores, rtol=1e-4)
 
 
-def search_tensors(model):
+def search_tensors(model, longest):
     memory = model.memory(ops.convert_to_tensor(SOURCE))
 
     def step(tokens, cache, position):
@@ -286,8 +292,8 @@ def search_tensors(model):
     return beam_search(
         step,
         model.empty_cache(3, 3),
-        ops.convert_to_tensor([35] * 3, "int32"),
-        35,
+        ops.convert_to_tensor([longest] * 3, "int32"),
+        longest,
         3,
         0.6,
         START,
@@ -302,17 +308,12 @@ def test_bad_arguments_are_named(change):
         beam_search(None, (), lengths, 3, **change)
 
 
-def test_growing_caches_change_nothing():
+def test_growing_caches_change_nothing(recent):
     """Targets past two sizes of the cache: scores are still the model's own."""
-    model, longest, beams = build(30), 70, 2
+    model, longest, beams = build(30), 4 * recent + 3, 4
     weights = numpy(model.embedding.embeddings).copy()
     weights[END] *= -0.5  # an end nobody likes
     model.embedding.embeddings.assign(weights)
     tokens, scores = search(model, SOURCE, beams, longest)
-    assert (tokens[:, 0] != 0).sum(axis=1).max() > 64
-    for row, source in enumerate(SOURCE):
-        for text, score in zip(tokens[row], scores[row], strict=True):
-            length = int((text != 0).sum())
-            total = log_probs(model, source, [text[:length]])[0].sum()
-            expected = total / float(length_penalty(length, 0.6))
-            np.testing.assert_allclose(score, expected, rtol=1e-4)
+    assert (tokens[:, 0] != 0).sum(axis=1).max() > 4 * recent
+    assert_own_scores(model, tokens, scores)

@@ -11,6 +11,7 @@ from models import (
     variant_config,
     variants,
 )
+from models.transevolve.rotation_dense import RotationDense
 
 VOCABULARY_SIZE = 40
 SMALL = {
@@ -20,7 +21,7 @@ SMALL = {
     "num_heads": 4,
     "ffn_dim": 64,
     "num_blocks": 2,
-    "num_depths": 3,
+    "num_depths": 2,
     "feed_forward": "dense",
     "fidelity": "paper",
     "dropout": 0.0,
@@ -72,6 +73,29 @@ def build_any(config, decoder: bool):
     if decoder:
         return randomize(build_encoder_decoder(config, VOCABULARY_SIZE))
     return randomize(build_classifier(config, VOCABULARY_SIZE, 4))
+
+
+def at_once(function):
+    """The same function of arrays; on JAX, which else compiles each operation, as one.
+
+    What it closes over, weights too, is a constant there.
+    """
+    if keras.backend.backend() != "jax":
+        return function
+    import jax
+
+    return jax.jit(function)
+
+
+def count_parameters(build, *arguments):
+    """How many the model has that `build` makes, without drawing any, or rotations."""
+    with (
+        keras.StatelessScope(initialize_variables=False),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(RotationDense, "_draw", lambda *_, **__: None)
+        patch.setattr(RotationDense, "set_frequencies", lambda *_: None)
+        return build(*arguments).count_params()
 
 
 def compiled(model, inputs):

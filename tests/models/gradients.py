@@ -4,44 +4,61 @@ import keras
 import numpy as np
 
 
-def gradients(model, scalar, compiled=False):
+def gradients(model, scalar, compiled=None):
     """{weight path below the model: gradient} of `scalar(model)`.
 
     Args:
       model: built.
       scalar: function of a callable that stands for the model's `call`.
-      compiled: whether XLA compiles value and gradient.
+      compiled: whether XLA compiles value and gradient. By default where that takes
+        less time: JAX compiles each operation if not all at once.
 
     Returns:
       NumPy gradients, zeros for weights that the scalar does not depend on.
     """
+    return with_gradients(model, lambda call: (scalar(call), ()), compiled)[1]
+
+
+def with_gradients(model, function, compiled=None):
+    """What `function(model)` gives, and the gradients of the first of its two parts.
+
+    Arguments and gradients are those of `gradients`.
+    """
     backend = keras.backend.backend()
+    if compiled is None:
+        compiled = backend == "jax"
     compute = {"tensorflow": _tensorflow, "jax": _jax}[backend]
-    values = compute(model, scalar, compiled)
+    result, values = compute(model, function, compiled)
     names = [weight.path.split("/", 1)[1] for weight in model.trainable_variables]
-    return dict(zip(names, map(np.asarray, values), strict=True))
+    return result, dict(zip(names, map(np.asarray, values), strict=True))
 
 
-def _tensorflow(model, scalar, compiled):
+def _tensorflow(model, function, compiled):
     import tensorflow as tf
 
     def compute():
         with tf.GradientTape() as tape:
-            value = scalar(model)
+            result = function(model)
         weights = [weight.value for weight in model.trainable_variables]
-        slopes = tape.gradient(value, weights, unconnected_gradients="zero")
-        return [tf.convert_to_tensor(slope) for slope in slopes]
+        slopes = tape.gradient(result[0], weights, unconnected_gradients="zero")
+        return result, [tf.convert_to_tensor(slope) for slope in slopes]
 
     return (tf.function(compute, jit_compile=True) if compiled else compute)()
 
 
-def _jax(model, scalar, compiled):
+def _jax(model, function, compiled):
     import jax
 
     rest = [variable.value for variable in model.non_trainable_variables]
 
-    def value(weights):
-        return scalar(lambda *inputs: model.stateless_call(weights, rest, *inputs)[0])
+    def compute(weights):
+        result = function(
+            lambda *inputs: model.stateless_call(weights, rest, *inputs)[0]
+        )
+        return result[0], result
 
-    gradient = jax.jit(jax.grad(value)) if compiled else jax.grad(value)
-    return gradient([weight.value for weight in model.trainable_variables])
+    gradient = jax.grad(compute, has_aux=True)
+    slopes, result = (jax.jit(gradient) if compiled else gradient)(
+        [weight.value for weight in model.trainable_variables]
+    )
+    return result, slopes

@@ -10,11 +10,12 @@ from keras import ops
 
 from models import can_decode
 from models.attention import MECHANISMS, cache, make_attention
-from models.attention.cache import RECENT, SlotMap
+from models.attention.cache import SlotMap
 from models.attention.mechanism import METHODS
 from models.convert import with_attention
 from tests.models.builders import (
     SMALL_CONFIGS,
+    at_once,
     build_any,
     compiled,
     numpy,
@@ -26,8 +27,6 @@ from tests.models.toy_attention import MeanAttention
 pytestmark = pytest.mark.jax
 
 WIDTH, HEADS, BATCH = 32, 4, 2
-# Past two settlings of the recent slots.
-LENGTH = 2 * RECENT + 5
 # The toy runs along: it is the one whose cache is states.
 WITH_TOY = {**MECHANISMS}
 WITH_TOY["transevolve"] = {**MECHANISMS["transevolve"], "mean": MeanAttention}
@@ -69,12 +68,19 @@ def normal(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
 
-def in_parallel(layer, x, context, values, mask=None):
-    """(depths, batch, length, width), with values as `draw_values` gives them."""
-    state = layer(x, context, mask)
-    return np.stack(
-        [numpy(layer.attend(state, depth, v)) for depth, v in enumerate(values)]
-    )
+def in_parallel(layer):
+    """The layer as a function to (depths, batch, length, width).
+
+    Its values are as `draw_values` gives them.
+    """
+
+    @at_once
+    def call(x, context, values, mask=None):
+        state = layer(x, context, mask)
+        outputs = [layer.attend(state, depth, v) for depth, v in enumerate(values)]
+        return ops.stack(outputs)
+
+    return lambda *arguments: numpy(call(*arguments))
 
 
 def draw_values(layer, depths, length, seed=1):
@@ -94,30 +100,37 @@ def recurrently(layer, x, values, beams=1, parents=None):
     """
     past = layer.empty_cache(BATCH, beams)
     slots = SlotMap.empty(BATCH, beams) if cache.grows(past) else ()
-    sizes = list(cache.sizes(past, LENGTH))
+    sizes = list(cache.sizes(past, x.shape[2]))
     held = cache.grow((slots, past), sizes[-1])
     constants, outputs = layer.constants(), []
-    for position in range(x.shape[2]):
-        if position and position % cache.period(past, sizes[-1]) == 0:
-            held = cache.settle(held, position)
+    settle = at_once(cache.settle)
+
+    @at_once
+    def step(x, values, held, position, parents):
         slots, past = held
         visible = None
         if slots:
             slots = slots.enter(position)
             visible = slots.visible(position)
-        state = layer.step(x[:, :, position], constants, past, visible)
+        state = layer.step(x, constants, past, visible)
+        outputs = []
         for depth, value in enumerate(values):
-            now = None if value is None else value[:, :, position]
-            attended, state = layer.attend_step(state, depth, now)
-            outputs.append(numpy(attended))
+            attended, state = layer.attend_step(state, depth, value)
+            outputs.append(attended)
         after = (slots, state.cache)
         if parents is not None:
-            going_on = ops.convert_to_tensor(parents[:, :, position])
             active = ops.ones((BATCH,), "bool")
-            after = cache.hand_on(after, held, going_on, active)
-        held = after
-    shape = (x.shape[2], len(values), BATCH, beams, WIDTH)
-    return np.moveaxis(np.reshape(outputs, shape), 0, 3)
+            after = cache.hand_on(after, held, parents, active)
+        return ops.stack(outputs), after
+
+    for position in range(x.shape[2]):
+        if position and position % cache.period(past, sizes[-1]) == 0:
+            held = settle(held, position)
+        now = [None if value is None else value[:, :, position] for value in values]
+        going_on = None if parents is None else parents[:, :, position]
+        attended, held = step(x[:, :, position], now, held, position, going_on)
+        outputs.append(numpy(attended))
+    return np.moveaxis(outputs, 0, 3)
 
 
 def assert_near(found, expected, tolerance=1e-4):
@@ -126,19 +139,20 @@ def assert_near(found, expected, tolerance=1e-4):
 
 
 @serving("causal")
-def test_steps_equal_the_parallel_form(architecture, config):
+def test_steps_equal_the_parallel_form(architecture, config, recent):
     layer, depths = make(architecture, config, "causal")
-    x = normal(BATCH, LENGTH, WIDTH)
-    values = draw_values(layer, depths, LENGTH)
-    expected = in_parallel(layer, x, x, values)
+    length = 2 * recent + 3  # past two settlings
+    x = normal(BATCH, length, WIDTH)
+    values = draw_values(layer, depths, length)
+    expected = in_parallel(layer)(x, x, values)
     stepped = [None if v is None else v[:, None] for v in values]
     assert_near(recurrently(layer, x[:, None], stepped)[:, :, 0], expected)
 
 
 @serving("causal")
-def test_beams_take_over_their_parents_past(architecture, config):
+def test_beams_take_over_their_parents_past(architecture, config, recent):
     layer, depths = make(architecture, config, "causal")
-    beams, length = 3, 7
+    beams, length = 3, recent + 3
     x = normal(BATCH, beams, length, WIDTH)
     values = [None]
     if not layer.own_values:
@@ -146,18 +160,23 @@ def test_beams_take_over_their_parents_past(architecture, config):
     parents = np.random.default_rng(2).integers(0, beams, (BATCH, beams, length))
     parents = parents.astype("int32")
     found = recurrently(layer, x, values, beams, parents)
-    # The inputs that lead to each beam at each position.
-    lineage = np.zeros((BATCH, beams, length), int)
+    # Which beam's input leads to each beam at each position; later ones are not seen.
+    lineage, lineages = np.zeros((BATCH, beams, length), int), []
     for position in range(length):
         lineage[:, :, position] = np.arange(beams)
-        for row in range(BATCH):
-            for beam in range(beams):
-                # What comes later is not seen: one shape, which JAX compiles once.
-                places = (row, lineage[row, beam], np.arange(length))
-                own = [None if v is None else v[places][None] for v in values]
-                expected = in_parallel(layer, x[places][None], x[places][None], own)
-                assert_near(found[:, row, beam, position], expected[:, 0, position])
+        lineages.append(lineage)
         lineage = np.take_along_axis(lineage, parents[:, :, position, None], axis=1)
+    rows = np.arange(BATCH)[:, None, None]
+    places = (rows, np.stack(lineages), np.arange(length))
+
+    def inherited(array):
+        return None if array is None else array[places].reshape(-1, length, WIDTH)
+
+    x, own = inherited(x), [inherited(v) for v in values]
+    expected = in_parallel(layer)(x, x, own)
+    expected = expected.reshape(-1, length, BATCH, beams, length, WIDTH)
+    for position in range(length):
+        assert_near(found[:, :, :, position], expected[:, position, :, :, position])
 
 
 @serving("causal")
@@ -182,10 +201,14 @@ def test_a_source_gives_the_same_in_both_forms(architecture, config):
     mask[1, 5:] = False
     values = normal(BATCH, 9, WIDTH, seed=4)
     each = [None] if layer.own_values else [values] * depths
-    expected = in_parallel(layer, x, source, each, mask)
-    memory = layer.memory(source, values, mask)
-    found = np.stack([numpy(y) for y in layer.attend_to_memory(x, memory)])
-    assert_near(found, expected)
+    expected = in_parallel(layer)(x, source, each, mask)
+
+    @at_once
+    def attend(x, source, values, mask):
+        memory = layer.memory(source, values, mask)
+        return ops.stack(list(layer.attend_to_memory(x, memory)))
+
+    assert_near(numpy(attend(x, source, values, mask)), expected)
 
 
 @serving("causal")
@@ -193,7 +216,8 @@ def test_nothing_is_seen_before_it_comes(architecture, config):
     layer, depths = make(architecture, config, "causal")
     x = normal(BATCH, 11, WIDTH)
     values = draw_values(layer, depths, 11)
-    whole = in_parallel(layer, x, x, values)
+    call = in_parallel(layer)
+    whole = call(x, x, values)
     for position in (1, 4, 10):
         changed = x.copy()
         changed[:, position] += 1
@@ -201,31 +225,32 @@ def test_nothing_is_seen_before_it_comes(architecture, config):
         for other in others:
             if other is not None:
                 other[:, position] -= 1
-        found = in_parallel(layer, changed, changed, others)
+        found = call(changed, changed, others)
         assert_near(found[:, :, :position], whole[:, :, :position], 1e-5)
         assert np.abs(found[:, :, position] - whole[:, :, position]).max() > 1e-3
 
 
 @serving("self")
-@pytest.mark.parametrize("where", ["end", "start", "middle"])
-def test_padding_changes_nothing(architecture, config, where):
+def test_padding_changes_nothing(architecture, config):
     layer, depths = make(architecture, config, "self")
+    call = in_parallel(layer)
     x = normal(BATCH, 9, WIDTH)
     values = draw_values(layer, depths, 9)
-    expected = in_parallel(layer, x, x, values)
-    real = np.ones(14, bool)
-    start = {"end": 9, "start": 0, "middle": 4}[where]
-    real[start : start + 5] = False
+    expected = call(x, x, values)
+    for start in (0, 4, 9):
+        real = np.ones(14, bool)
+        real[start : start + 5] = False
 
-    def pad(array):
-        padded = normal(*array.shape[:-2], 14, WIDTH, seed=9)
-        padded[..., real, :] = array
-        return padded
+        def pad(array, real=real):
+            if array is None:
+                return None
+            padded = normal(*array.shape[:-2], 14, WIDTH, seed=9)
+            padded[..., real, :] = array
+            return padded
 
-    padded = [None if v is None else pad(v) for v in values]
-    mask = np.tile(real, (BATCH, 1))
-    found = in_parallel(layer, pad(x), pad(x), padded, mask)
-    assert_near(found[:, :, real], expected, 1e-5)
+        mask = np.tile(real, (BATCH, 1))
+        found = call(pad(x), pad(x), [pad(v) for v in values], mask)
+        assert_near(found[:, :, real], expected, 1e-5)
 
 
 @serving("self")
@@ -233,7 +258,7 @@ def test_a_row_of_padding_is_finite(architecture, config):
     layer, depths = make(architecture, config, "self")
     x = normal(BATCH, 5, WIDTH)
     mask = np.array([[True] * 5, [False] * 5])
-    found = in_parallel(layer, x, x, draw_values(layer, depths, 5), mask)
+    found = in_parallel(layer)(x, x, draw_values(layer, depths, 5), mask)
     assert np.isfinite(found).all()
 
 
@@ -260,37 +285,42 @@ def test_its_config_makes_it_again(architecture, config):
     assert twin.get_config() == described
 
 
-@pytest.mark.parametrize("name", SMALL_CONFIGS)
-class TestModels:
-    """Models with each mechanism: classifiers, and encoder-decoders where it serves."""
+@pytest.fixture(scope="module", params=SMALL_CONFIGS)
+def config(request):
+    return SMALL_CONFIGS[request.param]
 
-    def test_saves_and_loads(self, name, tmp_path):
-        for number, (model, inputs) in enumerate(models(name)):
+
+@pytest.fixture(scope="module")
+def models(config):
+    """(model, inputs, outputs) of each kind that a small config can be.
+
+    A classifier, and an encoder-decoder where its mechanism serves.
+    """
+    source = tokens(length=9, padding=[(1, slice(6, None))])
+    kinds = {False: (source,)}
+    if can_decode(config):
+        kinds[True] = (source, tokens(length=7, seed=1))
+    built = [(build_any(config, decoder), inputs) for decoder, inputs in kinds.items()]
+    return [(model, inputs, numpy(model(*inputs))) for model, inputs in built]
+
+
+class TestModels:
+    def test_saves_and_loads(self, models, tmp_path):
+        for number, (model, inputs, outputs) in enumerate(models):
             path = tmp_path / f"{number}.keras"
             model.save(path)
             twin = keras.saving.load_model(path)
-            np.testing.assert_array_equal(numpy(twin(*inputs)), numpy(model(*inputs)))
+            np.testing.assert_array_equal(numpy(twin(*inputs)), outputs)
 
-    def test_converts_to_itself(self, name):
-        config = SMALL_CONFIGS[name]
+    def test_converts_to_itself(self, config, models):
         if "attention" not in config:
             pytest.skip("has no attention")
-        for model, inputs in models(name):
+        for model, inputs, outputs in models:
             twin = with_attention(model, **config["attention"])
-            np.testing.assert_array_equal(numpy(twin(*inputs)), numpy(model(*inputs)))
+            np.testing.assert_array_equal(numpy(twin(*inputs)), outputs)
 
-    def test_compiles_with_static_shapes(self, name):
-        for model, inputs in models(name):
-            expected = numpy(model(*inputs))
+    def test_compiles_with_static_shapes(self, models):
+        for model, inputs, outputs in models:
             found, shape = compiled(model, inputs)
-            assert list(shape) == list(expected.shape)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
-
-
-def models(name):
-    """(model, inputs) of each kind of model that a small config can be."""
-    source = tokens(length=9, padding=[(1, slice(6, None))])
-    yield build_any(SMALL_CONFIGS[name], decoder=False), (source,)
-    if can_decode(SMALL_CONFIGS[name]):
-        target = tokens(length=7, seed=1)
-        yield build_any(SMALL_CONFIGS[name], decoder=True), (source, target)
+            assert list(shape) == list(outputs.shape)
+            np.testing.assert_allclose(found, outputs, rtol=0, atol=1e-4)

@@ -7,7 +7,7 @@ from keras import ops
 
 from benchmarks.models import model_config
 from models import build_encoder_decoder
-from models.attention.cache import RECENT, SlotMap, grow, settle
+from models.attention.cache import SlotMap, grow, settle
 from models.convert import fold_rotations, with_attention
 from tests.models import golden as goldens
 from tests.models.builders import (
@@ -15,6 +15,8 @@ from tests.models.builders import (
     SMALL,
     TRANSFORMER,
     VOCABULARY_SIZE,
+    at_once,
+    count_parameters,
     randomize,
     tokens,
 )
@@ -48,9 +50,15 @@ EVERY = (
 )
 
 
-@pytest.fixture(params=EVERY)
+# No test changes it.
+@pytest.fixture(scope="module", params=EVERY)
 def model(request):
     return build(request.param)
+
+
+@pytest.fixture(scope="module")
+def logits(model):
+    return numpy(model(SOURCE, TARGET))
 
 
 SOURCE = tokens(length=9, padding=[(1, slice(6, None)), (2, slice(2, None))])
@@ -68,12 +76,12 @@ def test_official_outputs_at_real_tokens(golden, form):
     model = goldens.build_seq2seq(golden, form)
     source, target = golden["source"], golden["target"]
     assert (source == 0).any() and (target == 0).any()
-    encoded = numpy(model.encode(source))
+    encoded = numpy(at_once(model.encode)(source))
     real = source != 0
     np.testing.assert_allclose(
         encoded[real], golden["out/encoded"][real], rtol=0, atol=1e-5
     )
-    logits = numpy(model(source, target))
+    logits = numpy(at_once(model)(source, target))
     real = target != 0
     np.testing.assert_allclose(
         logits[real], golden["out/logits"][real], rtol=0, atol=1e-4
@@ -92,13 +100,14 @@ OFFICIAL_COUNTS = {
 
 @pytest.mark.parametrize("variant", OFFICIAL_COUNTS)
 def test_literal_parameter_counts(variant):
-    config = model_config(f"{variant}-literal", "base")
+    config = {**model_config(f"{variant}-literal", "base")}
     for fidelity, unused in (("official", 0), ("paper", 12 * 1536)):
         expected = OFFICIAL_COUNTS[variant]
         if "randomff" in variant:
             expected -= unused
-        model = build_encoder_decoder({**config, "fidelity": fidelity}, 32_000)
-        assert model.count_params() == expected
+        config["fidelity"] = fidelity
+        found = count_parameters(build_encoder_decoder, config, 32_000)
+        assert found == expected
 
 
 def test_transformer_parameter_count():
@@ -107,23 +116,25 @@ def test_transformer_parameter_count():
     encoder_layer = 4 * 512**2 + feed_forward + 2 * 1024
     decoder_layer = 8 * 512**2 + feed_forward + 3 * 1024
     expected = 32_000 * 512 + 6 * (encoder_layer + decoder_layer) + 2 * 1024
-    assert build_encoder_decoder(config, 32_000).count_params() == expected
+    assert count_parameters(build_encoder_decoder, config, 32_000) == expected
 
 
-def test_a_target_token_changes_nothing_before_it(model):
-    logits = numpy(model(SOURCE, TARGET))
-    for position in range(TARGET.shape[1]):
-        changed = TARGET.copy()
-        changed[:, position] = 1 + changed[:, position] % (VOCABULARY_SIZE - 1)
-        found = numpy(model(SOURCE, changed))
+def test_a_target_token_changes_nothing_before_it(model, logits):
+    length = TARGET.shape[1]
+    changed = np.repeat(TARGET[None], length, axis=0)
+    for position in range(length):
+        row = changed[position, :, position]
+        row[:] = 1 + row % (VOCABULARY_SIZE - 1)
+    found = model(np.tile(SOURCE, (length, 1)), changed.reshape(-1, length))
+    found = numpy(found).reshape(length, *logits.shape)
+    for position, one in enumerate(found):
         np.testing.assert_allclose(
-            found[:, :position], logits[:, :position], rtol=0, atol=1e-5
+            one[:, :position], logits[:, :position], rtol=0, atol=1e-5
         )
-        assert np.abs(found[:, position] - logits[:, position]).max() > 1e-3
+        assert np.abs(one[:, position] - logits[:, position]).max() > 1e-3
 
 
-def test_padding_changes_nothing(model):
-    logits = numpy(model(SOURCE, TARGET))
+def test_padding_changes_nothing(model, logits):
     padded = numpy(
         model(np.pad(SOURCE, ((0, 0), (0, 5))), np.pad(TARGET, ((0, 0), (0, 3))))
     )
@@ -131,10 +142,9 @@ def test_padding_changes_nothing(model):
     np.testing.assert_allclose(padded[:, :7][real], logits[real], rtol=0, atol=1e-5)
 
 
-def test_rows_are_independent(model):
-    whole = numpy(model(SOURCE, TARGET))
+def test_rows_are_independent(model, logits):
     alone = [numpy(model(SOURCE[i : i + 1], TARGET[i : i + 1])) for i in range(3)]
-    np.testing.assert_allclose(whole, np.concatenate(alone), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(logits, np.concatenate(alone), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("fidelity", ["paper", "official"])
@@ -161,36 +171,35 @@ def test_forms_agree(fidelity):
         )
 
 
-def decode(model, source, target):
+def decode(model, source, target, recent):
     """Logits of a target fed token by token through the cache, one beam."""
     batch, length = target.shape
-    memory = model.memory(source)
-    cache = grow(model.empty_cache(batch, 1), 3 * RECENT)
+    memory = at_once(model.memory)(source)
+    cache = grow(model.empty_cache(batch, 1), 3 * recent)
+    step, settle_at = at_once(model.step), at_once(settle)
     logits = []
     for position in range(length):
-        if position and position % RECENT == 0:
-            cache = settle(cache, position)
-        step, cache = model.step(
-            target[:, position : position + 1], memory, cache, position
-        )
-        logits.append(numpy(step))
+        if position and position % recent == 0:
+            cache = settle_at(cache, position)
+        now, cache = step(target[:, position : position + 1], memory, cache, position)
+        logits.append(numpy(now))
     return np.concatenate(logits, axis=1)
 
 
 @pytest.mark.jax
-def test_cached_steps_equal_the_full_pass(model):
+def test_cached_steps_equal_the_full_pass(model, recent):
     """Past two settlings of the recent slots."""
-    target = tokens(length=2 * RECENT + 3, padding=[(0, slice(5, None))], seed=1)
+    target = tokens(length=2 * recent + 3, padding=[(0, slice(5, None))], seed=1)
     real = target != 0
     np.testing.assert_allclose(
-        decode(model, SOURCE, target)[real],
-        numpy(model(SOURCE, target))[real],
+        decode(model, SOURCE, target, recent)[real],
+        numpy(at_once(model)(SOURCE, target))[real],
         rtol=0,
         atol=1e-5,
     )
 
 
-def test_mixed_precision_decodes_nearly_the_same():
+def test_mixed_precision_decodes_nearly_the_same(recent):
     model = build("fullff-2")
     mixed = build_encoder_decoder(
         {**MODELS["fullff-2"], "dtype": "mixed_bfloat16"}, VOCABULARY_SIZE
@@ -199,12 +208,12 @@ def test_mixed_precision_decodes_nearly_the_same():
     mixed.set_weights(model.get_weights())
     expected = numpy(model(SOURCE, TARGET))
     real = TARGET != 0
-    for logits in (mixed(SOURCE, TARGET), decode(mixed, SOURCE, TARGET)):
+    for logits in (mixed(SOURCE, TARGET), decode(mixed, SOURCE, TARGET, recent)):
         logits = numpy(ops.cast(logits, "float32"))
         np.testing.assert_allclose(logits[real], expected[real], rtol=0, atol=0.1)
 
 
-def test_beams_see_their_own_past(model):
+def test_beams_see_their_own_past(model, recent):
     """Three beams that fork: each equals a pass over its own tokens alone."""
     batch, beams, length = 3, 3, 5
     random = np.random.default_rng(5)
@@ -212,11 +221,14 @@ def test_beams_see_their_own_past(model):
     chosen = random.integers(1, VOCABULARY_SIZE, shape).astype("int32")
     parents = random.integers(0, beams, shape)
     memory = model.memory(SOURCE)
-    cache = grow(model.empty_cache(batch, beams), RECENT)
+    cache = grow(model.empty_cache(batch, beams), 2 * recent)
     # slots[b, k, p]: the beam whose slot holds position p of beam k's text.
-    slots = np.zeros((batch, beams, RECENT), "int32")
+    slots = np.zeros((batch, beams, 2 * recent), "int32")
     texts = np.zeros(shape, "int32")
+    found, alone = [], []
     for position in range(length):
+        if position == recent:
+            cache = settle(cache, position)
         pick = parents[:, :, position, None]
         slots = np.take_along_axis(slots, pick, axis=1)
         texts = np.take_along_axis(texts, pick, axis=1)
@@ -224,11 +236,14 @@ def test_beams_see_their_own_past(model):
         texts[:, :, position] = chosen[:, :, position]
         cache = cache._replace(slots=SlotMap(ops.convert_to_tensor(slots)))
         logits, cache = model.step(chosen[:, :, position], memory, cache, position)
-        # Later positions are padding: one shape, which JAX compiles once.
-        alone = texts.reshape(batch * beams, length)
-        expected = numpy(model(np.repeat(SOURCE, beams, axis=0), alone))[:, position]
+        found.append(numpy(logits))
+        alone.append(texts.reshape(batch * beams, length))
+    sources = np.tile(np.repeat(SOURCE, beams, axis=0), (length, 1))
+    expected = numpy(model(sources, np.concatenate(alone)))
+    expected = expected.reshape(length, batch, beams, length, -1)
+    for position in range(length):
         np.testing.assert_allclose(
-            numpy(logits).reshape(expected.shape), expected, rtol=0, atol=1e-5
+            found[position], expected[position, :, :, position], rtol=0, atol=1e-5
         )
 
 
@@ -242,21 +257,17 @@ def test_folded_rotations_give_the_same_logits():
     )
 
 
-def test_config_makes_the_same_model(model):
+def test_config_makes_the_same_model(model, logits):
     twin = type(model).from_config(model.get_config())
     twin.build((None, None))
     twin.set_weights(model.get_weights())
-    np.testing.assert_array_equal(
-        numpy(twin(SOURCE, TARGET)), numpy(model(SOURCE, TARGET))
-    )
+    np.testing.assert_array_equal(numpy(twin(SOURCE, TARGET)), logits)
 
 
-def test_saves_and_loads(model, tmp_path):
+def test_saves_and_loads(model, logits, tmp_path):
     model.save(tmp_path / "model.keras")
     twin = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(
-        numpy(twin(SOURCE, TARGET)), numpy(model(SOURCE, TARGET))
-    )
+    np.testing.assert_array_equal(numpy(twin(SOURCE, TARGET)), logits)
 
 
 @pytest.mark.parametrize("name", ["fullff-2", "transformer"])

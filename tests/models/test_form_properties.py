@@ -1,5 +1,7 @@
 """The factored form against the literal one over shapes, masks and logits."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from keras import ops
 
 from tests.models.forms import Attend, attention_pair, equation_9, numpy, set_logits
-from tests.models.gradients import gradients
+from tests.models.gradients import gradients, with_gradients
 
 pytestmark = pytest.mark.slow
 
@@ -60,37 +62,31 @@ def draw(case):
     return models, x, exact, np.isfinite(exact[0]).all(-1)
 
 
-def evaluate(model, x, compiled):
-    """The model's output, as a NumPy array; by XLA if `compiled`."""
-    if not compiled:
-        output = model(x)
-    elif keras.backend.backend() == "jax":
-        import jax
+def evaluate(model, x, direction, compiled):
+    """The model's output, and the gradients of its product with `direction`."""
 
-        weights = [variable.value for variable in model.trainable_variables]
-        rest = [variable.value for variable in model.non_trainable_variables]
-        output = jax.jit(lambda x: model.stateless_call(weights, rest, x)[0])(x)
-    else:
-        import tensorflow as tf
+    def along(call):
+        output = ops.cast(call(x), "float32")
+        return ops.sum(output * direction), output
 
-        output = tf.function(model, jit_compile=True)(x)
-    return numpy(ops.cast(output, "float32"))
+    (_, output), slopes = with_gradients(model, along, compiled)
+    return numpy(output), slopes
+
+
+def draw_direction(defined, shape):
+    """Random gradients of the outputs that are defined."""
+    direction = np.random.default_rng(2).normal(size=shape).astype("float32")
+    return direction * defined[None, :, :, None]
 
 
 def check(case, compiled):
     (literal, factored), x, exact, defined = draw(case)
-    found = evaluate(factored, x, compiled)
+    direction = draw_direction(defined, exact.shape)
+    found, fast = evaluate(factored, x, direction, compiled)
     assert np.isfinite(found).all()
     error = np.abs(found - exact)[:, defined].max()
     assert error <= 2e-4
-    direction = np.random.default_rng(2).normal(size=found.shape).astype("float32")
-    direction *= defined[None, :, :, None]
-
-    def loss(call):
-        return ops.sum(call(x) * direction)
-
-    fast = gradients(factored, loss, compiled)
-    expected = gradients(literal, loss, compiled)
+    _, expected = evaluate(literal, x, direction, compiled)
     # Where the gradient is small or zero, it is a difference of terms that are not.
     rounding = 2e-5 * (1 + case["largest_score"] + case["largest_bias"])
     for name, gradient in fast.items():
@@ -128,9 +124,26 @@ def bfloat16():
     keras.config.set_dtype_policy("float32")
 
 
+FEEDS = {
+    "even": {**TYPICAL, "real": [True] * 13, "largest_bias": 2.0},
+    "padded": {**TYPICAL, "largest_bias": 2.0},
+    "causal": {**TYPICAL, "causal": True, "largest_bias": 2.0},
+    "past the guard": PAST_THE_GUARD,
+}
+FEEDS = {feed: {**case, "largest_score": 2.0} for feed, case in FEEDS.items()}
+
+
+@functools.cache
+def precise_gradients(feed):
+    """The literal form's in float32, by the default policy of that moment."""
+    (literal, _), x, exact, defined = draw(FEEDS[feed])
+    direction = draw_direction(defined, exact.shape)
+    return gradients(literal, lambda call: ops.sum(call(x) * direction))
+
+
 @pytest.mark.jax
 @pytest.mark.parametrize("compiled", [False, True], ids=["", "xla"])
-@pytest.mark.parametrize("feed", ["even", "padded", "causal", "past the guard"])
+@pytest.mark.parametrize("feed", FEEDS)
 def test_bfloat16_is_as_precise_as_its_logits(bfloat16, feed, compiled):
     """Outputs and gradients are about as near to exact ones as the literal form's.
 
@@ -142,40 +155,25 @@ def test_bfloat16_is_as_precise_as_its_logits(bfloat16, feed, compiled):
     Past the guard attention is nearly one-hot, and the gradient a difference of nearly
     equal terms that are rounded apart here, together in the literal form.
     """
-    case = {
-        "even": {**TYPICAL, "real": [True] * 13},
-        "padded": TYPICAL,
-        "causal": {**TYPICAL, "causal": True},
-        "past the guard": PAST_THE_GUARD,
-    }[feed]
-    case = {**case, "largest_score": 2.0}
-    if feed != "past the guard":
-        case["largest_bias"] = 2.0
-    (literal, factored), x, exact, defined = draw(case)
+    case = FEEDS[feed]
+    models, x, exact, defined = draw(case)
+    direction = draw_direction(defined, exact.shape)
+    literal, factored = (evaluate(model, x, direction, compiled) for model in models)
     unit = 2.0**-9
     moved = 4 * unit * (case["largest_score"] + case["largest_bias"])
     bound = (np.expm1(2 * moved) + 8 * unit) * np.abs(x).max()
     errors = [
-        np.abs(evaluate(model, x, compiled) - exact)[:, defined].max()
-        for model in (factored, literal)
+        np.abs(output - exact)[:, defined].max() for output, _ in (factored, literal)
     ]
     assert errors[0] <= min(bound, 1.5 * errors[1] + 8 * unit), (errors, bound)
 
-    direction = np.random.default_rng(2).normal(size=exact.shape)
-    direction *= defined[None, :, :, None]
-
-    def loss(call):
-        return ops.sum(ops.cast(call(x), "float32") * direction.astype("float32"))
-
-    low = [gradients(model, loss, compiled) for model in (factored, literal)]
     keras.config.set_dtype_policy("float32")
-    (precise, _), *_ = draw(case)
-    reference = gradients(precise, loss)
+    reference = precise_gradients(feed)
     allowed = (64 if feed == "past the guard" else 16) * unit
-    for name in low[0]:
+    for name in factored[1]:
         error, literal_error = (
             np.linalg.norm(slopes[name].astype("float32") - reference[name])
-            for slopes in low
+            for _, slopes in (factored, literal)
         )
         size = np.linalg.norm(reference[name])
         assert error <= 1.5 * literal_error + allowed * size, (
