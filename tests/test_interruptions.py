@@ -31,7 +31,12 @@ LONG = {
     "train.validate_every": 50,
     "train.checkpoint_every": "1000 steps",
 }
-NUMBERS = {**OFTEN, "train.steps": 30, "train.validate_every": 10}
+NUMBERS = {
+    **OFTEN,
+    "data.bucket_lengths": "(24,)",
+    "train.steps": 30,
+    "train.validate_every": 10,
+}
 
 
 @pytest.fixture(scope="module", params=["classifier", "translator"])

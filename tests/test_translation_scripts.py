@@ -176,18 +176,6 @@ def test_an_empty_test_set_is_named(run, tmp_path):
         evaluate(tmp_path / "run")
 
 
-def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(run, tmp_path, data):
-    for steps in (100, 150):
-        config = translation.config(data, **{"train.steps": steps})
-        train_and_evaluate(config, tmp_path / "run")
-    lines, expected = (
-        (x / "metrics.jsonl").read_text().splitlines() for x in (tmp_path / "run", run)
-    )
-    # Until the run that went on ended, and was validated.
-    assert json.loads(lines[-2])["step"] == 150 and len(lines) == 5
-    assert lines[:-1] == expected[:4]
-
-
 def damage(folder, data, line):
     """Copies the text to a folder; one German line for training is not UTF-8."""
     for name in ("train", "val"):

@@ -22,6 +22,7 @@ CLASSIFIER = {
 TRANSLATOR = {
     "model.dropout": 0.0,
     "train.steps": 50,
+    "data.bucket_lengths": "(24,)",
     "train.validate_every": 25,
     "train.log_every": 5,
     "train.steps_per_loop": 5,
@@ -132,10 +133,10 @@ def test_examples_and_dropout_differ_between_workers(alone, tmp_path):
 
 
 def test_when_a_worker_dies_the_others_stop_and_all_go_on(alone, tmp_path):
-    folder = alone("translator")
+    folder = alone("classifier")
     often = {"train.checkpoint_every": "5 steps", "train.steps_per_loop": 1}
     arguments = [
-        *arguments_of("translator", folder, tmp_path / "run"),
+        *arguments_of("classifier", folder, tmp_path / "run"),
         *(f"--config.{name}={value}" for name, value in often.items()),
         "--strategy=multi_worker",
     ]

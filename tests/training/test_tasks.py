@@ -43,7 +43,8 @@ def write_imdb(folder):
 
 
 def settings(task, tmp_path):
-    config = importlib.import_module(f"configs.{task}").get_config()
+    module = importlib.import_module(f"configs.{task}")
+    config = module.get_config("transevolve-fullff-1")
     config.update_from_flattened_dict({**TINY, "data.cache_dir": str(tmp_path / "c")})
     if task != "char_imdb":
         (tmp_path / "vocab.txt").write_text(WORDS)
