@@ -30,6 +30,14 @@ FLAGS = {
 }
 
 
+def for_variant(flags, variant):
+    """The flags with a Transformer's layers in place of a block's depths."""
+    if variant != "transformer":
+        return flags
+    names = {"model.num_depths": "model.num_layers"}
+    return {names.get(name, name): value for name, value in flags.items()}
+
+
 def script(name, *arguments, input_text="", **environment):
     """Runs a script; where the environment is given, by an interpreter of its own."""
     arguments = [*map(str, arguments)]
@@ -53,7 +61,7 @@ def train(
 
 
 def train_arguments(workdir, cache, variant="transevolve-randomff-1", **changes):
-    flags = {**FLAGS, "data.cache_dir": cache, **changes}
+    flags = {**for_variant(FLAGS, variant), "data.cache_dir": cache, **changes}
     return [
         f"--config=configs/listops.py:{variant}",
         f"--workdir={workdir}",
@@ -70,9 +78,13 @@ def listops_config(cache, variant="transevolve-randomff-1", **changes):
     """The config that `train` makes by flags."""
     config = listops.get_config(variant)
     config.update_from_flattened_dict(
-        {**FLAGS, "data.bucket_lengths": (16, 24), "data.cache_dir": str(cache)}
+        {
+            **for_variant(FLAGS, variant),
+            "data.bucket_lengths": (16, 24),
+            "data.cache_dir": str(cache),
+            **changes,
+        }
     )
-    config.update_from_flattened_dict(changes)
     return config
 
 

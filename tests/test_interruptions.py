@@ -50,7 +50,7 @@ def trained(request, tmp_path_factory):
         if "classifier" in request.param:
             changes = LONG if "long" in request.param else LISTOPS
             return scripts.train_arguments(workdir, folder, **changes)
-        return translation.train_arguments(workdir, folder, **NUMBERS)
+        return translation.train_arguments(workdir, folder, "transformer", **NUMBERS)
 
     result = forked.run("train.py", arguments(folder / "whole"))
     assert result.returncode == 0, result.stderr

@@ -66,7 +66,7 @@ def finish(started, limit=300):
 def arguments_of(task, folder, workdir):
     if task == "classifier":
         return scripts.train_arguments(workdir, folder, **CLASSIFIER)
-    return translation.train_arguments(workdir, folder, **TRANSLATOR)
+    return translation.train_arguments(workdir, folder, "transformer", **TRANSLATOR)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import gzip
 import random
 
 from configs import multi30k
-from tests.scripts import script
+from tests.scripts import for_variant, script
 
 WORDS = {
     "one": "eins",
@@ -53,7 +53,12 @@ def train(workdir, data, variant="transevolve-fullff-1", **changes):
 
 
 def train_arguments(workdir, data, variant="transevolve-fullff-1", **changes):
-    flags = {**FLAGS, "data.dir": data, "data.cache_dir": data / "cache", **changes}
+    flags = {
+        **for_variant(FLAGS, variant),
+        "data.dir": data,
+        "data.cache_dir": data / "cache",
+        **changes,
+    }
     return [
         f"--config=configs/multi30k.py:{variant}",
         f"--workdir={workdir}",
@@ -66,11 +71,11 @@ def config(data, variant="transevolve-fullff-1", **changes):
     config = multi30k.get_config(variant)
     config.update_from_flattened_dict(
         {
-            **FLAGS,
+            **for_variant(FLAGS, variant),
             "data.bucket_lengths": (12, 24),
             "data.dir": str(data),
             "data.cache_dir": str(data / "cache"),
+            **changes,
         }
     )
-    config.update_from_flattened_dict(changes)
     return config

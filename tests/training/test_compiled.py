@@ -25,10 +25,6 @@ def names(decoders):
 
 
 def open_task(config):
-    if config.model.architecture == "transformer":
-        with config.unlocked():
-            del config.model["num_depths"]
-        config.model.num_layers = 1
     kind = TASKS[config.kind]
     return kind(config, kind.make_tokenizer(config))
 

@@ -17,7 +17,6 @@ tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
-from configs import listops, multi30k  # noqa: E402
 from models import build_classifier  # noqa: E402
 from tests import scripts, translation  # noqa: E402
 from training.evaluation import evaluate  # noqa: E402
@@ -28,27 +27,21 @@ task, workdir, folder = sys.argv[1], *map(Path, sys.argv[2:])
 
 
 def make_config():
-    if task == "listops":
-        config = listops.get_config("transevolve-fullff-1")
-        flags = {**scripts.FLAGS, "data.bucket_lengths": (16, 24)}
-    else:
-        config = multi30k.get_config("transevolve-fullff-1")
-        flags = {
-            **translation.FLAGS,
-            "data.dir": str(folder),
-            # ListOps has two.
-            "data.bucket_lengths": (24,),
-            # 8 rows.
-            "train.batch_unit": "tokens",
-            "train.batch_size": 192,
-            "train.steps": 20,
-            "train.validate_every": 10,
-            "train.log_every": 5,
-        }
     # Replicas draw dropout masks of their own: no curve would be the same.
-    flags |= {"data.cache_dir": str(folder), "model.dropout": 0.0}
-    config.update_from_flattened_dict(flags)
-    return config
+    changes = {"model.dropout": 0.0}
+    if task == "listops":
+        return scripts.listops_config(folder, "transevolve-fullff-1", **changes)
+    changes |= {
+        # ListOps has two.
+        "data.bucket_lengths": (24,),
+        # 8 rows.
+        "train.batch_unit": "tokens",
+        "train.batch_size": 192,
+        "train.steps": 20,
+        "train.validate_every": 10,
+        "train.log_every": 5,
+    }
+    return translation.config(folder, "transformer", **changes)
 
 
 evaluations = []
