@@ -77,6 +77,10 @@ def load_run(
     """
     workdir = make_path(workdir, "--workdir")
     config, tokenizer = workdirs.read(workdir)
+    try:
+        configuration.check(config)
+    except UserError as error:
+        raise UserError(f"{workdir}: a run of other code: {error}") from None
     if decode:
         if "decode" not in config:
             raise UserError(

@@ -13,6 +13,7 @@ from data.tokenizers.word_pieces import WordPieceTokenizer
 from training import config as configuration
 from training import workdir as workdirs
 from training.metrics_log import MetricsLog
+from training.run import load_run
 
 DATA = {"training": "a", "validation": ["b", 1]}
 TOKENIZER = WordPieceTokenizer(["[PAD]", "[UNK]", "a"])
@@ -32,6 +33,17 @@ def test_config_and_tokenizer_survive(tmp_path):
         workdirs.check_same_run(config, again, tmp_path)
     assert again.data.vocab_file is None
     assert tuple(again.data.bucket_lengths) == config.data.bucket_lengths
+
+
+def test_a_run_of_older_code_is_refused(tmp_path):
+    config = listops.get_config()
+    del config.train.deterministic
+    workdirs.keep(config, SymbolTokenizer(["a"]), DATA, tmp_path)
+    message = (
+        f"^{tmp_path}: a run of other code: --config.train.deterministic: expected"
+    )
+    with pytest.raises(UserError, match=message):
+        load_run(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["config.json", "data.json", "tokenizer/symbols.txt"])
