@@ -88,7 +88,7 @@ def load_run(
                 f"{config.task}"
             )
         config.decode.update(decode)
-    configuration.check(config)
+        configuration.check(config)
     task = TASKS[config.kind](config, tokenizer)
     strategy = strategy or make_strategy("one_device")
     with strategy.scope():
