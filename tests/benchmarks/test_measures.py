@@ -19,9 +19,14 @@ from benchmarks import (
 from common.errors import UserError
 from decoding.beam_search import beam_search
 from models import build_encoder_decoder, variant_config, variants
-from models.transevolve.rotation_dense import RotationDense
 from tests import forked
-from tests.models.builders import SMALL, TRANSFORMER, randomize, tokens
+from tests.models.builders import (
+    SMALL,
+    TRANSFORMER,
+    draw_no_rotations,
+    randomize,
+    tokens,
+)
 from tests.shallow import LAYERS, shallow, shallow_variant
 
 pytestmark = pytest.mark.slow
@@ -150,9 +155,7 @@ def test_parameters(monkeypatch):
             real(name, size) if size == "base" else shallow(real(name, size))
         ),
     )
-    # Rotations are no parameters, and take long to draw.
-    monkeypatch.setattr(RotationDense, "_draw", lambda *_, **__: None)
-    monkeypatch.setattr(RotationDense, "set_frequencies", lambda *_: None)
+    draw_no_rotations(monkeypatch)
     found = list(parameters.measure())
     assert len(found) == 5 * len(variants(in_paper=True))
     for row in found:

@@ -87,14 +87,19 @@ def at_once(function):
     return jax.jit(function)
 
 
+def draw_no_rotations(monkeypatch):
+    """They are no parameters, and take long to draw."""
+    monkeypatch.setattr(RotationDense, "_draw", lambda *_, **__: None)
+    monkeypatch.setattr(RotationDense, "set_frequencies", lambda *_: None)
+
+
 def count_parameters(build, *arguments):
-    """How many the model has that `build` makes, without drawing any, or rotations."""
+    """How many the model has that `build` makes, without drawing any."""
     with (
         keras.StatelessScope(initialize_variables=False),
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(RotationDense, "_draw", lambda *_, **__: None)
-        patch.setattr(RotationDense, "set_frequencies", lambda *_: None)
+        draw_no_rotations(patch)
         return build(*arguments).count_params()
 
 
