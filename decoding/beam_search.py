@@ -1,4 +1,4 @@
-"""Beam search over a step function with a cache, in static shapes."""
+"""Beam search over a step function with a cache."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from decoding.top_k import top_k
-from models.attention.cache import grow, hand_on, period, settle, sizes
+from models.attention.cache import (
+    capacity,
+    grow,
+    hand_on,
+    longer,
+    period,
+    pick,
+    settle,
+)
 
 IMPOSSIBLE = -1e9
 
@@ -15,7 +23,7 @@ class Hypotheses(NamedTuple):
     """What a search found: finished hypotheses first, each group from its best.
 
     Attributes:
-      tokens: int32 (batch, beams, max_length), the end token included, then padding.
+      tokens: int32 (batch, beams, length), the end token included, then padding.
       scores: float32 (batch, beams): log-probability over the length penalty;
         `IMPOSSIBLE` where a small vocabulary leaves fewer hypotheses than beams.
     """
@@ -30,9 +38,9 @@ class _Search(NamedTuple):
     Attributes:
       position: scalar, the next one.
       active: bool (batch,), sentences still searched.
-      alive: int32 (batch, beams, max_length), unfinished hypotheses.
+      alive: int32 (batch, beams, positions), unfinished hypotheses.
       log_probs: (batch, beams), theirs.
-      finished: int32 (batch, beams, max_length), hypotheses with their end.
+      finished: int32 (batch, beams, positions), hypotheses with their end.
       scores: (batch, beams), theirs; `IMPOSSIBLE` where there is none yet.
       cache: of the step function.
     """
@@ -55,7 +63,7 @@ def beam_search(
     step: Callable,
     cache,
     max_lengths,
-    max_length: int,
+    max_length: int | None = None,
     beam_size: int = 4,
     alpha: float = 0.6,
     start: int = 2,
@@ -76,7 +84,9 @@ def beam_search(
       cache: empty, see `models.attention.cache`; grown as targets do.
       max_lengths: int32 (batch,), the longest target of each sentence, end included,
         from 1.
-      max_length: the largest that max_lengths may hold; sets the shapes.
+      max_length: the largest that max_lengths may hold; sets the shapes, all of them
+        static if that of max_lengths is. None where shapes may follow the data: one
+        graph then serves every batch, but XLA cannot compile it.
       beam_size: hypotheses alive at a time, and returned.
       alpha: of the length penalty, from 0.
       start, end: token ids. Neither start nor padding (0) is ever produced.
@@ -91,9 +101,8 @@ def beam_search(
         raise ValueError(f"beam_size must be at least 1, got {beam_size}")
     if alpha < 0:
         raise ValueError(f"alpha must be at least 0, got {alpha}")
-    batch = max_lengths.shape[0]
-    positions = list(sizes(cache, max_length))
-    empty = ops.zeros((batch, beam_size, positions[-1]), "int32")
+    (batch,) = ops.shape(max_lengths)
+    empty = ops.zeros((batch, beam_size, 0), "int32")
     first = ops.arange(beam_size) == 0  # all beams are one at the start
     search = _Search(
         position=ops.zeros((), "int32"),
@@ -104,16 +113,52 @@ def beam_search(
         scores=ops.full((batch, beam_size), IMPOSSIBLE, "float32"),
         cache=cache,
     )
+    arguments = (step, max_lengths, alpha, start, end)
+    if max_length is None:
+        search = _in_any_shape(search, *arguments)
+    else:
+        search = _in_static_shapes(search, max_length, *arguments)
+    return _results(search, alpha)
 
-    for size in positions:
-        grown = search._replace(cache=grow(search.cache, size))
-        search = _fill(grown, size, step, max_lengths, alpha, start, end)
-    tokens, scores = _results(search, alpha)
-    return Hypotheses(tokens[:, :, :max_length], scores)
+
+def _in_static_shapes(search, max_length, *arguments):
+    filled = 0
+    while filled < max_length:
+        filled = capacity(search.cache, filled, max_length)
+        search = _fill(_grown(search, filled), filled, *arguments)
+    alive, finished = (x[:, :, :max_length] for x in (search.alive, search.finished))
+    return search._replace(alive=alive, finished=finished)
+
+
+def _in_any_shape(search, step, max_lengths, *arguments):
+    longest = ops.max(max_lengths)
+
+    def fill(*search):
+        search = _Search(*search)
+        positions = capacity(search.cache, search.position, longest)
+        search = _grown(search, positions)
+        return tuple(_fill(search, positions, step, max_lengths, *arguments))
+
+    # With room for as many positions as there are: of no static size.
+    search = _grown(search, longest * 0)
+    return _Search(
+        *ops.while_loop(
+            lambda *search: ops.any(_Search(*search).active), fill, tuple(search)
+        )
+    )
+
+
+def _grown(search, positions):
+    """With room for so many positions."""
+    return search._replace(
+        alive=longer(search.alive, positions, axis=2),
+        finished=longer(search.finished, positions, axis=2),
+        cache=grow(search.cache, positions),
+    )
 
 
 def _fill(search, positions, *arguments):
-    """Searches until the cache is full of so many positions, or no sentence is left."""
+    """Searches until so many positions are filled, or no sentence is left."""
 
     def going_on(search, stop):
         return ops.logical_and(search.position < stop, ops.any(search.active))
@@ -141,9 +186,9 @@ def _fill(search, positions, *arguments):
 
 def _advance(search, step, max_lengths, alpha, start, end):
     position = search.position
-    batch, beams, max_length = search.alive.shape
-    now = ops.arange(max_length) == position
-    before = ops.arange(max_length) == position - 1
+    _, beams, length = ops.shape(search.alive)
+    now = ops.arange(length) == position
+    before = ops.arange(length) == position - 1
     tokens = ops.sum(ops.where(before, search.alive, 0), axis=-1)
     tokens = ops.where(position == 0, start, tokens)
     logits, cache = step(tokens, search.cache, position)
@@ -153,7 +198,7 @@ def _advance(search, step, max_lengths, alpha, start, end):
     log_probs, parents, tokens = _candidates(
         logits, search.log_probs, count, (0, start)
     )
-    extended = ops.where(now, tokens[..., None], _pick(search.alive, parents))
+    extended = ops.where(now, tokens[..., None], pick(search.alive, parents))
     ends = tokens == end
 
     scores = log_probs / length_penalty(position + 1, alpha)
@@ -165,12 +210,12 @@ def _advance(search, step, max_lengths, alpha, start, end):
         ops.concatenate([search.finished, extended], axis=1),
     )
     log_probs, survivors = ops.top_k(ops.where(ends, IMPOSSIBLE, log_probs), beams)
-    alive = _pick(extended, survivors)
-    parents = ops.take_along_axis(parents, survivors, axis=1)
+    alive = pick(extended, survivors)
+    parents = pick(parents, survivors)
 
     def if_active(new, old):
-        active = ops.reshape(search.active, (batch,) + (1,) * (len(new.shape) - 1))
-        return ops.where(active, new, old)
+        inner = tuple(range(1, len(new.shape)))
+        return ops.where(ops.expand_dims(search.active, inner), new, old)
 
     search = search._replace(
         position=position + 1,
@@ -195,27 +240,22 @@ def _candidates(logits, log_probs, count, forbidden):
     per_beam = min(count + len(forbidden), logits.shape[-1])
     logits, tokens = top_k(logits, per_beam)
     # The logsumexp of all logits: in less time by softmax than by its own operation.
-    best = ops.take_along_axis(probabilities, tokens[..., :1], axis=-1)[..., 0]
+    best = ops.max(probabilities, axis=-1)
     normalizer = logits[..., 0] - ops.log(best)
     for token in forbidden:
         logits = ops.where(tokens == token, IMPOSSIBLE, logits)
     totals = logits + (log_probs - normalizer)[..., None]
-    batch, beams, _ = totals.shape
-    totals, indices = ops.top_k(ops.reshape(totals, (batch, beams * per_beam)), count)
-    tokens = ops.reshape(tokens, (batch, beams * per_beam))
+    extensions = totals.shape[1] * per_beam
+    totals, indices = ops.top_k(ops.reshape(totals, (-1, extensions)), count)
+    tokens = ops.reshape(tokens, (-1, extensions))
     parents = ops.cast(indices, "int32") // per_beam
-    return totals, parents, ops.take_along_axis(tokens, indices, axis=1)
+    return totals, parents, pick(tokens, ops.cast(indices, "int32"))
 
 
 def _best(values, count, *others):
     """The largest values, sorted, and what stands at their places in `others`."""
     values, indices = ops.top_k(values, count)
-    return values, *(_pick(other, indices) for other in others)
-
-
-def _pick(hypotheses, indices):
-    """Rows (batch, count, length) of (batch, beams, length)."""
-    return ops.take_along_axis(hypotheses, indices[..., None], axis=1)
+    return values, *(pick(other, indices) for other in others)
 
 
 def _results(search, alpha):
@@ -234,6 +274,4 @@ def _results(search, alpha):
     )
     tokens = ops.concatenate([search.finished, search.alive], axis=1)
     scores = ops.concatenate([search.scores, alive_scores], axis=1)
-    return Hypotheses(
-        _pick(tokens, source), ops.take_along_axis(scores, source, axis=1)
-    )
+    return Hypotheses(pick(tokens, source), pick(scores, source))

@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from models.attention.cache import pick
+
 MAX_GROUP = 32
 
 
@@ -19,19 +21,22 @@ def top_k(logits, count):
     Returns:
       Values, sorted, the largest first, and their int32 tokens, (..., count).
     """
-    *batch, vocabulary_size = logits.shape
+    *batch, vocabulary_size = ops.shape(logits)
     size = _group_size(vocabulary_size, count)
     if size == 1:
         values, tokens = ops.top_k(logits, count)
         return values, ops.cast(tokens, "int32")
-    groups = ops.reshape(logits, (*batch, vocabulary_size // size, size))
+    logits = ops.reshape(logits, (-1, vocabulary_size))
+    groups = ops.reshape(logits, (-1, vocabulary_size // size, size))
     _, chosen = ops.top_k(ops.max(groups, axis=-1), count)
     # In the order of tokens, for equal logits.
-    chosen = ops.sort(ops.cast(chosen, "int32"), axis=-1)[..., None]
-    tokens = chosen * size + ops.arange(size, dtype="int32")
-    tokens = ops.reshape(tokens, (*batch, count * size))
-    values, indices = ops.top_k(ops.take_along_axis(logits, tokens, axis=-1), count)
-    return values, ops.take_along_axis(tokens, indices, axis=-1)
+    chosen = ops.sort(ops.cast(chosen, "int32"), axis=-1)
+    logits = ops.reshape(pick(groups, chosen), (-1, count * size))
+    tokens = chosen[..., None] * size + ops.arange(size, dtype="int32")
+    tokens = ops.reshape(tokens, (-1, count * size))
+    values, indices = ops.top_k(logits, count)
+    tokens = pick(tokens, ops.cast(indices, "int32"))
+    return tuple(ops.reshape(x, (*batch, count)) for x in (values, tokens))
 
 
 def _group_size(vocabulary_size, count):

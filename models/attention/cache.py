@@ -68,23 +68,21 @@ class Slots(NamedTuple):
 
     def weighted_sum(self, weights):
         """Sums over all slots by weights (batch, heads, queries, slots)."""
-        split = self.settled.shape[2]
+        split = ops.shape(self.settled)[2]
         settled = ops.matmul(weights[..., :split], self.settled)
         return settled + ops.matmul(weights[..., split:], self.recent)
 
     def grow(self, positions):
         beams = self.recent.shape[2] // RECENT
-        more = positions * beams - self.settled.shape[2]
-        widths = ((0, 0), (0, 0), (0, more), (0, 0))
-        return self._replace(settled=ops.pad(self.settled, widths))
+        return self._replace(settled=longer(self.settled, positions * beams, axis=2))
 
     def settle(self, position):
-        batch, heads, slots, size = self.recent.shape
+        batch, heads, slots, size = ops.shape(self.recent)
         # Not slice_update: TensorFlow runs that by XLA, which compiles each shape anew.
         parts = ops.reshape(self.settled, (batch, heads, -1, slots, size))
-        here = ops.arange(parts.shape[2]) == position // RECENT - 1
+        here = ops.arange(ops.shape(parts)[2]) == position // RECENT - 1
         parts = ops.where(here[:, None, None], self.recent[:, :, None], parts)
-        return self._replace(settled=ops.reshape(parts, self.settled.shape))
+        return self._replace(settled=ops.reshape(parts, ops.shape(self.settled)))
 
     def hand_on(self, before, parents, active):
         return self  # the map does it
@@ -138,7 +136,7 @@ class SlotMap(NamedTuple):
 
     def enter(self, position):
         """The map when each beam has its own slot at a position, a scalar."""
-        beams, positions = self.owners.shape[1:]
+        _, beams, positions = ops.shape(self.owners)
         now = ops.arange(positions) == position
         own = ops.arange(beams, dtype="int32")[:, None]
         return SlotMap(ops.where(now, own, self.owners))
@@ -149,7 +147,7 @@ class SlotMap(NamedTuple):
         Returns:
           bool (batch, beams, (positions + RECENT) * beams), in the order of `Slots`.
         """
-        batch, beams, positions = self.owners.shape
+        batch, beams, positions = ops.shape(self.owners)
         age = ops.arange(RECENT - 1, -1, -1)
         settled = ops.arange(positions) < position // RECENT * RECENT
         recent = age <= position % RECENT
@@ -160,8 +158,7 @@ class SlotMap(NamedTuple):
         return ops.reshape(visible, (batch, beams, -1))
 
     def grow(self, positions):
-        more = positions - self.owners.shape[2]
-        return SlotMap(ops.pad(self.owners, ((0, 0), (0, 0), (0, more))))
+        return SlotMap(longer(self.owners, positions, axis=2))
 
     def settle(self, position):
         return self
@@ -182,15 +179,19 @@ def grows(cache) -> bool:
     return any(leaf.grows for leaf in leaves(cache))
 
 
-def sizes(cache, max_length: int):
-    """Yields the positions to `grow` to, one after the other; at least `max_length`."""
-    if grows(cache):
-        positions = FIRST_POSITIONS
-        while positions < max_length:
-            yield positions
-            positions *= 2
-        max_length = -(-max_length // RECENT) * RECENT
-    yield max_length
+def capacity(cache, filled, max_length):
+    """For how many positions to make room when so many are filled.
+
+    Args:
+      filled: positions that are filled, an int or a scalar tensor.
+      max_length: how many there may be in the end, likewise.
+    """
+    if not grows(cache):
+        return max_length
+    static = isinstance(max_length, int)
+    smaller, larger = (min, max) if static else (ops.minimum, ops.maximum)
+    whole = (max_length + RECENT - 1) // RECENT * RECENT
+    return smaller(larger(2 * filled, FIRST_POSITIONS), whole)
 
 
 def period(cache, positions: int) -> int:
@@ -239,11 +240,26 @@ def _map(function, *caches):
     return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
 
 
+def longer(x, size, axis: int):
+    """The array with zeros appended along an axis, to a size of at least its own."""
+    shape = list(ops.shape(x))
+    shape[axis] = size - shape[axis]
+    return ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=axis)
+
+
+def pick(x, indices):
+    """x[b, indices[b, i]]: (batch, count, ...) of (batch, beams, ...).
+
+    Whole rows are copied, which take_along_axis does number by number.
+    """
+    batch, beams, *inner = ops.shape(x)
+    rows = ops.reshape(x, (batch * beams, *inner))
+    return ops.take(rows, indices + beams * ops.arange(batch)[:, None], axis=0)
+
+
 def _hand_on(new, old, parents, active):
-    index = ops.reshape(parents, parents.shape + (1,) * (len(new.shape) - 2))
-    picked = ops.take_along_axis(new, index, axis=1)
-    active = ops.reshape(active, active.shape + (1,) * (len(new.shape) - 1))
-    return ops.where(active, picked, old)
+    inner = tuple(range(1, len(new.shape)))
+    return ops.where(ops.expand_dims(active, inner), pick(new, parents), old)
 
 
 def _num_bytes(array):

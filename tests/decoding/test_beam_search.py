@@ -5,6 +5,7 @@ import itertools
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
@@ -317,3 +318,33 @@ def test_growing_caches_change_nothing(recent):
     tokens, scores = search(model, SOURCE, beams, longest)
     assert (tokens[:, 0] != 0).sum(axis=1).max() > 4 * recent
     assert_own_scores(model, tokens, scores)
+
+
+@pytest.mark.parametrize(
+    "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
+)
+def test_one_graph_serves_every_shape(config, recent):
+    model, extra = build(20, config), 20
+
+    def any_shape(source):
+        memory = model.memory(source)
+        return beam_search(
+            lambda tokens, cache, position: model.step(tokens, memory, cache, position),
+            model.empty_cache(ops.shape(source)[0], 3),
+            tf.math.count_nonzero(source, axis=1, dtype=tf.int32) + extra,
+            None,
+            3,
+            start=START,
+            end=END,
+        )
+
+    spec = tf.TensorSpec([None, None], tf.int32)
+    compiled = tf.function(any_shape, input_signature=[spec], autograph=False)
+    for source in (SOURCE, SOURCE[:1], np.repeat(SOURCE, 2, axis=0)[:, :3]):
+        lengths = (source != 0).sum(1).astype("int32") + extra
+        expected, scores = search(model, source, 3, int(lengths.max()), 0.6, lengths)
+        found = compiled(source)
+        size = expected.shape[2]
+        np.testing.assert_array_equal(found.tokens[:, :, :size], expected)
+        assert not numpy(found.tokens)[:, :, size:].any()
+        np.testing.assert_allclose(found.scores, scores, rtol=1e-4)

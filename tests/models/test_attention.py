@@ -97,8 +97,8 @@ def recurrently(layer, x, values, beams=1, parents=None):
     """
     past = layer.empty_cache(BATCH, beams)
     slots = SlotMap.empty(BATCH, beams) if cache.grows(past) else ()
-    sizes = list(cache.sizes(past, x.shape[2]))
-    held = cache.grow((slots, past), sizes[-1])
+    positions = cache.capacity(past, x.shape[2], x.shape[2])
+    held = cache.grow((slots, past), positions)
     constants, outputs = layer.constants(), []
     settle = at_once(cache.settle)
 
@@ -121,7 +121,7 @@ def recurrently(layer, x, values, beams=1, parents=None):
         return ops.stack(outputs), after
 
     for position in range(x.shape[2]):
-        if position and position % cache.period(past, sizes[-1]) == 0:
+        if position and position % cache.period(past, positions) == 0:
             held = settle(held, position)
         now = [value[:, :, position] for value in values]
         going_on = None if parents is None else parents[:, :, position]
