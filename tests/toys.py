@@ -10,6 +10,7 @@ from data import DATASETS
 from data.batches import Batches
 from data.errors import RowErrors
 from data.examples import Line
+from inference.text_model import TEXT, TextModel, padded
 from models import ARCHITECTURES
 from models.architecture import Architecture, Variant
 from models.attention import MECHANISMS
@@ -177,16 +178,33 @@ class NextByteTask(Task):
             scores, [Table(["split", "perplexity"], [[split, perplexity]])]
         )
 
-    def predictor(self, model, batch_size=None):
-        def predict(texts, on_progress=lambda num_texts: None):
-            answers = []
-            for text in texts:
-                ids = self.tokenizer(tf.constant([text])).to_tensor()
-                answers.append(chr(int(tf.argmax(model(ids)[0, -1])) - 1))
-                on_progress(1)
-            return answers
+    def text_model(self, model, dtype="float32"):
+        return NextByte(model, self.tokenizer, dtype)
 
-        return predict
+
+class NextByte(TextModel):
+    """The byte that comes next."""
+
+    main_output = "next"
+    limits = "There are none."
+
+    def __init__(self, model, tokenizer, dtype):
+        super().__init__(model, tokenizer, dtype)
+        self._logits = lambda rows: model(rows)
+
+    @tf.function(input_signature=[TEXT], autograph=False)
+    def serving_default(self, text):
+        with self._scope():
+            ids = padded(self._tokenize(text))
+            return {"next": tf.argmax(self._logits(ids)[:, -1], axis=-1) - 1}
+
+    @tf.function(input_signature=[TEXT], autograph=False)
+    def encode(self, text):
+        ids = padded(self._tokenize(text))
+        return {"ids": ids, "mask": ids != 0}
+
+    def answer(self, outputs):
+        return chr(outputs["next"])
 
 
 def register(monkeypatch):

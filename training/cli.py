@@ -98,6 +98,35 @@ def define_strategy(*names: str) -> Callable:
     return make
 
 
+def define_run() -> Callable:
+    """Defines flags that say which run to open; a function for `main` that returns the
+    arguments of `training.run.load_run` that they give."""
+    workdir = flags.DEFINE_string("workdir", None, "Folder of the run.")
+    average = flags.DEFINE_integer(
+        "average_checkpoints",
+        0,
+        "Take the mean weights of so many last checkpoints, not the best one.",
+        lower_bound=0,
+    )
+    other = "If not the run's config.decode."
+    decode = [
+        flags.DEFINE_integer("beam_size", None, other, lower_bound=1),
+        flags.DEFINE_float("length_penalty", None, other, lower_bound=0),
+        flags.DEFINE_integer("extra_length", None, other, lower_bound=0),
+        flags.DEFINE_integer("batch_size", None, other, lower_bound=1),
+    ]
+    flags.mark_flag_as_required("workdir")
+
+    def arguments():
+        return {
+            "workdir": workdir.value,
+            "average_checkpoints": average.value,
+            "decode": {flag.name: flag.value for flag in decode if flag.present},
+        }
+
+    return arguments
+
+
 def _log_to_stderr():
     # TensorFlow's Python side logs through absl; what it warns of here is no news.
     absl_logging.set_verbosity(absl_logging.ERROR)

@@ -1,11 +1,14 @@
 """A trained run, opened: its model answers."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 import tensorflow as tf
 
 from common.errors import UserError
 from common.paths import make_path
+from inference.text_model import TextModel
+from models.convert import fold_rotations
 from training import config as configuration
 from training import workdir as workdirs
 from training.checkpoints import Checkpoints
@@ -17,6 +20,7 @@ class Run:
     """What a workdir holds, restored.
 
     Attributes:
+      workdir: where it lies.
       config: of the run.
       task: a `training.tasks.task.Task`.
       tokenizer: of the task.
@@ -25,35 +29,36 @@ class Run:
       strategy: that the model was made under.
     """
 
-    def __init__(self, config, task, model, checkpoints, strategy):
+    def __init__(self, workdir, config, task, model, checkpoints, strategy):
+        self.workdir = workdir
         self.config = config
         self.task = task
         self.tokenizer = task.tokenizer
         self.model = model
         self.checkpoints = checkpoints
         self.strategy = strategy
-        self._predictors = {}
+
+    @cached_property
+    def text_model(self) -> TextModel:
+        """What answers texts: what an export holds."""
+        return self.task.text_model(fold_rotations(self.model))
 
     def predict(
-        self,
-        texts: list[str],
-        batch_size: int | None = None,
-        on_progress: Callable = lambda num_texts: None,
+        self, texts: list[str], on_progress: Callable = lambda num_texts: None
     ) -> list:
         """The model's answer to each text.
 
         Args:
           texts: any number of them.
-          batch_size: how many at a time; None for the task's own.
           on_progress: called with a number of texts just done.
 
         Returns:
-          `Classified` (label, scores) of a classifier, `Translation` (text, score) of a
-          translator.
+          `Classified` (label, scores, truncated) of a classifier, `Translation` (text,
+          score, truncated) of a translator.
         """
-        if batch_size not in self._predictors:
-            self._predictors[batch_size] = self.task.predictor(self.model, batch_size)
-        return self._predictors[batch_size](list(texts), on_progress)
+        model = self.text_model
+        found = model.outputs("serving_default", list(texts), on_progress=on_progress)
+        return [model.answer(outputs) for outputs in found]
 
 
 def load_run(
@@ -98,4 +103,4 @@ def load_run(
         checkpoints.restore_average(average_checkpoints)
     else:
         checkpoints.restore_best()
-    return Run(config, task, model, checkpoints, strategy)
+    return Run(workdir, config, task, model, checkpoints, strategy)

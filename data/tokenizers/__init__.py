@@ -14,6 +14,8 @@ Of these, `make` and `load` are class methods. An instance has:
 
 - A call from a string tensor [batch] to ids, an int32 ragged tensor [batch, (length)].
 - `vocabulary_size`: ids, padding included.
+- `resources`: tables of TensorFlow that it looks things up in, which an export holds.
+- `modules`: what a process must import, TensorFlow apart, before it loads an export.
 - `identity`: a value for JSON that differs between tokenizers that differ.
 """
 

@@ -9,6 +9,8 @@ class ByteTokenizer:
     """Every byte b becomes the id b + 1."""
 
     name = "bytes"
+    resources = ()
+    modules = ()
     FIELDS = {}
     vocabulary_size = 257
     identity = "bytes"

@@ -32,6 +32,8 @@ class SubwordTokenizer:
     """
 
     name = "subwords"
+    resources = ()
+    modules = ("tensorflow_text",)
     FIELDS = {
         "vocab_size": integer("How many subwords to learn."),
         "vocab_sentences": integer(

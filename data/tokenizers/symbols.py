@@ -18,6 +18,7 @@ class SymbolTokenizer:
     """
 
     name = "symbols"
+    modules = ()
     FIELDS = {}
 
     def __init__(self, symbols: Sequence[str]):
@@ -30,6 +31,7 @@ class SymbolTokenizer:
             ),
             default_value=0,
         )
+        self.resources = (self._table,)
 
     @classmethod
     def make(cls, config) -> "SymbolTokenizer":

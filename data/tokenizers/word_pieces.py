@@ -22,6 +22,8 @@ class WordPieceTokenizer:
     """
 
     name = "wordpiece"
+    resources = ()
+    modules = ("tensorflow_text",)
     FIELDS = {
         "vocab": choice(
             "The published BERT uncased list, or word pieces learned from the training "

@@ -3,8 +3,9 @@
 import pytest
 import tensorflow as tf
 
-from decoding.translator import Translator
+from decoding.translation import search
 from models import can_decode, variant_config, variants
+from models.convert import fold_rotations
 from tests import scripts, translation
 from training.strategy import make_strategy
 from training.tasks import TASKS
@@ -78,7 +79,7 @@ def test_a_translators_steps_compile(variant, tmp_path):
     )
     model = check_steps(task)
     settings = task.config.decode
-    translator = Translator(model, task.tokenizer, settings, (24,))
-    search = tf.function(translator._searched, jit_compile=True)
-    tokens, _ = search(tf.ones([2, 24], tf.int32))
+    compiled = tf.function(search, jit_compile=True)
+    rows = tf.ones([2, 24], tf.int32)
+    tokens, _ = compiled(fold_rotations(model), rows, settings, static_shapes=True)
     assert tokens.shape == (2, settings.beam_size, 24 + settings.extra_length)

@@ -1,7 +1,5 @@
 """One class for a text."""
 
-from typing import NamedTuple
-
 import numpy as np
 import tensorflow as tf
 
@@ -11,26 +9,12 @@ from data.buckets import Buckets
 from data.classification.batching import FILLER_TARGET
 from data.classification.data import ClassificationData
 from data.fields import BUCKET_FIELDS
+from inference.classifier import TextClassifier
 from models import build_classifier, can_encode
 from training.evaluator import Evaluator
 from training.losses import cross_entropy
 from training.metrics import Totals
 from training.tasks.task import Evaluation, Table, Task
-
-
-class Classified(NamedTuple):
-    """A text's class.
-
-    Attributes:
-      label: its name.
-      scores: the probability of each class, by name.
-    """
-
-    label: str
-    scores: dict[str, float]
-
-    def __str__(self):
-        return self.label
 
 
 class ClassificationTask(Task):
@@ -108,36 +92,16 @@ class ClassificationTask(Task):
         scores = {"examples": totals.targets, **totals.metrics()}
         return Evaluation(scores, [per_class_table(sums[1], self.data.class_names)])
 
-    def predictor(self, model, batch_size=None):
-        """A function from texts to `Classified`.
-
-        A text is cut at `data.max_length` tokens, as in training.
-        """
-        settings = self.config.data
-        buckets = Buckets(
-            settings.bucket_lengths, batch_size or self.evaluation_batch_size
+    def text_model(self, model, dtype="float32"):
+        """`TextClassifier`. A text is cut at `data.max_length`, as in training."""
+        return TextClassifier(
+            model,
+            self.tokenizer,
+            self.data.class_names,
+            self.config.data.max_length,
+            self.config.model.num_heads,
+            dtype,
         )
-        names = self.data.class_names
-        probabilities = tf.function(
-            lambda rows: tf.nn.softmax(
-                tf.cast(model(rows, training=False), tf.float32)
-            ),
-            autograph=False,
-        )
-
-        def predict(texts, on_progress=lambda num_texts: None):
-            ids = self.tokenizer(tf.constant(texts, tf.string))
-            rows = dict(enumerate(ids[:, : settings.max_length].to_list()))
-            answers = [None] * len(rows)
-            for indices, batch in buckets.fill(rows):
-                found = probabilities(tf.constant(batch)).numpy()
-                for index, scores in zip(indices, found, strict=False):
-                    scores = dict(zip(names, scores.tolist(), strict=True))
-                    answers[index] = Classified(max(scores, key=scores.get), scores)
-                on_progress(len(indices))
-            return answers
-
-        return predict
 
     @property
     def prompt(self):

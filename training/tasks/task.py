@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from common.fields import Field
 from data.tokenizers import make_tokenizer
+from inference.text_model import TextModel
 from training.metrics import Totals
 
 
@@ -136,15 +137,12 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def predictor(self, model, batch_size: int | None = None) -> Callable[..., list]:
-        """A function of a list of texts that returns the model's answers.
-
-        It takes `on_progress` too, a function that is told how many texts are just
-        done. The str() of an answer is one line.
+    def text_model(self, model, dtype: str = "float32") -> TextModel:
+        """What answers texts, in Python and exported.
 
         Args:
-          model: trained.
-          batch_size: texts at a time; None for the task's own.
+          model: trained, its rotations folded.
+          dtype: of the weights that it stores.
         """
 
     @property

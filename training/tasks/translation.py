@@ -23,7 +23,9 @@ from data.fields import BUCKET_FIELDS
 from data.pairs.data import ParallelData
 from data.tokenizers.subwords import PADDING, START
 from decoding.bleu import AS_PUBLISHED, METRICS, score
+from decoding.translation import longest_source
 from decoding.translator import Translator
+from inference.translator import TextTranslator
 from models import build_encoder_decoder, can_decode
 from training.losses import masked_sums, smoothed_cross_entropy
 from training.metrics import Totals
@@ -120,7 +122,13 @@ class TranslationTask(Task):
     def evaluate(self, model, split, strategy, each_checkpoint=()):
         """BLEU three ways and chrF, beside the paper's figure; the hypotheses."""
         sources, references = self.data.texts(split)
-        translator = self._translator(model, strategy=strategy)
+        translator = Translator(
+            model,
+            self.tokenizer,
+            self.config.decode,
+            self.config.data.bucket_lengths,
+            strategy,
+        )
         start = time.monotonic()
         hypotheses = _translate(translator, sources, f"translating {split}")
         seconds = time.monotonic() - start
@@ -161,22 +169,16 @@ class TranslationTask(Task):
         samples = _samples(sources, references, hypotheses)
         return Evaluation(result, [table], samples, hypotheses)
 
-    def predictor(self, model, batch_size=None):
-        """A function from texts to the best `Translation` of each."""
-        translator = self._translator(model, batch_size)
-
-        def predict(texts, on_progress=lambda num_texts: None):
-            return [best for best, *_ in translator.translate(texts, on_progress)]
-
-        return predict
-
-    def _translator(self, model, batch_size=None, strategy=None):
-        settings = self.config.decode
-        if batch_size:
-            settings = settings.copy_and_resolve_references()
-            settings.batch_size = batch_size
-        lengths = self.config.data.bucket_lengths
-        return Translator(model, self.tokenizer, settings, lengths, strategy)
+    def text_model(self, model, dtype="float32"):
+        """`TextTranslator`, of the run's beam search."""
+        return TextTranslator(
+            model,
+            self.tokenizer,
+            self.config.decode,
+            longest_source(self.config.data.bucket_lengths),
+            self.config.model.num_heads,
+            dtype,
+        )
 
     @property
     def prompt(self):
@@ -187,8 +189,7 @@ class TranslationTask(Task):
 
 def _translate(translator, sources, title):
     with progress_bar(desc=title, total=len(sources), unit=" sentences") as bar:
-        found = translator.translate(sources, bar.update)
-    return [best[0].text for best in found]
+        return translator.translate(sources, bar.update)
 
 
 def _table(columns, signatures):

@@ -1,0 +1,128 @@
+"""A trained model with its tokenizer in one TensorFlow graph."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from common.errors import UserError
+
+# Texts that `outputs` hands to the graph at a time.
+CHUNK = 64
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+
+
+class TextModel(tf.Module):
+    """Text in, answers out; exported as it is, so that no answer can differ.
+
+    A subclass has a `tf.function` of input signature [TEXT] for each of its
+    `signatures`, "serving_default" and "encode" among them, which returns a dict of
+    tensors, and `answer`.
+
+    Only what the functions need is kept: the model's weights, without what trains them.
+
+    Class attributes:
+      signatures: names of methods.
+      main_output: which output of `serving_default` is the answer, if one line is
+        wanted.
+
+    Args:
+      model: trained. Its weights are used, not copied, if they are stored as they are.
+      tokenizer: see `data.tokenizers`.
+      dtype: of the stored weights; they are cast to the model's own for each call.
+
+    Raises:
+      UserError: if a weight is not finite.
+    """
+
+    signatures = ("serving_default", "encode")
+    main_output: str
+
+    def __init__(self, model: keras.Model, tokenizer, dtype: str = "float32"):
+        super().__init__()
+        if not all(np.isfinite(weight).all() for weight in model.get_weights()):
+            raise UserError("expected a trained model, found weights not finite")
+        self.resources = list(tokenizer.resources)
+        self.modules = tokenizer.modules
+        self.weights = [
+            weight.value
+            if weight.dtype == dtype
+            else tf.Variable(tf.cast(weight.value, dtype), name=weight.path)
+            for weight in model.weights
+        ]
+
+        # A function hides the model from TensorFlow, which would export all of it.
+        def scope():
+            return keras.StatelessScope(
+                [
+                    (weight, tf.cast(stored, weight.dtype))
+                    for weight, stored in zip(model.weights, self.weights, strict=True)
+                ]
+            )
+
+        self._scope = scope
+        self._tokenize = tokenizer
+
+    @abstractmethod
+    def serving_default(self, text):
+        """The answers to texts, string [batch]."""
+
+    @abstractmethod
+    def encode(self, text):
+        """`ids`, int32 [batch, length], and `mask`, bool: what the model sees."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> str:
+        """What happens to a text that is too long, in sentences."""
+
+    @abstractmethod
+    def answer(self, outputs: dict):
+        """What a person is told of a text; its str() is one line.
+
+        Args:
+          outputs: of `serving_default` for the text, NumPy values.
+        """
+
+    def save(self, folder: Path) -> None:
+        """Writes the SavedModel."""
+        signatures = {name: getattr(self, name) for name in self.signatures}
+        tf.saved_model.save(self, str(folder), signatures)
+
+    def outputs(
+        self,
+        signature: str,
+        *columns: list[str],
+        on_progress: Callable = lambda num_texts: None,
+    ) -> list[dict]:
+        """What a signature returns for each text, NumPy values by name.
+
+        Args:
+          signature: one with an output for each text.
+          *columns: texts for each of its inputs.
+          on_progress: called with a number of texts just done.
+        """
+        function = getattr(self, signature)
+        rows = list(zip(*columns, strict=True))
+        # Texts of one length together.
+        order = sorted(range(len(rows)), key=lambda row: sum(map(len, rows[row])))
+        results = [None] * len(rows)
+        for start in range(0, len(order), CHUNK):
+            chosen = order[start : start + CHUNK]
+            inputs = zip(*(rows[row] for row in chosen), strict=True)
+            found = function(*(tf.constant(texts) for texts in inputs))
+            found = {name: value.numpy() for name, value in found.items()}
+            for place, row in enumerate(chosen):
+                results[row] = {name: value[place] for name, value in found.items()}
+            on_progress(len(chosen))
+        return results
+
+
+def padded(rows: tf.RaggedTensor) -> tf.Tensor:
+    """int32 [batch, length] with zeros at the end; at least one column."""
+    dense = rows.to_tensor()
+    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
+    return tf.pad(dense, [[0, 0], [0, missing]])
