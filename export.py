@@ -1,0 +1,25 @@
+"""Writes a SavedModel: export.py --workdir=DIR --output=DIR."""
+
+import json
+
+from absl import flags
+
+from training import cli  # first: it quiets TensorFlow's logs
+
+run_arguments = cli.define_run()
+OUTPUT = flags.DEFINE_string("output", None, "Folder to write, empty or not there yet.")
+DTYPE = flags.DEFINE_enum(
+    "dtype", "float32", ("float32", "bfloat16"), "Of the stored weights."
+)
+
+
+def main():
+    from exporting.export import export
+
+    written = export(output=OUTPUT.value, dtype=DTYPE.value, **run_arguments())
+    print(json.dumps(written))
+
+
+if __name__ == "__main__":
+    flags.mark_flag_as_required("output")
+    cli.run(main)

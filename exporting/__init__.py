@@ -1,0 +1,1 @@
+"""A trained run as a SavedModel, which needs nothing of this repository."""

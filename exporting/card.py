@@ -1,0 +1,116 @@
+"""The model card, which lies beside a written model."""
+
+import json
+from importlib.metadata import version
+
+from inference.text_model import TextModel
+from reporting.tables import markdown_table
+from training.run import Run
+
+PACKAGES = {"tensorflow_text": "tensorflow-text"}
+
+
+def card(
+    run: Run, text_model: TextModel, dtype: str, validation: dict | None = None
+) -> str:
+    """What the model is, what it was measured at, and how to call it, in Markdown.
+
+    Args:
+      run: whose model it is.
+      text_model: as it was written.
+      dtype: of the stored weights.
+      validation: {score: [before, after]} of rounding the weights to it.
+    """
+    config, data = run.config, run.config.data
+    packages = ["tensorflow", *(PACKAGES[name] for name in text_model.modules)]
+    facts = {
+        "task": config.task,
+        "variant": config.variant,
+        "data": data.dataset,
+        "parameters": f"{run.model.count_params():,}",
+        "weights stored as": dtype,
+        "arithmetic": config.model.dtype,
+        "written with": ", ".join(f"{name} {version(name)}" for name in packages),
+        **{name: str(value) for name, value in config.get("decode", {}).items()},
+    }
+    imports = "".join(f"import {name}\n" for name in text_model.modules)
+    parts = [
+        f"# {config.variant}, {config.task}",
+        "A SavedModel that takes raw text, from a reproduction of TransEvolve (Dutta "
+        "et al., NeurIPS 2021).",
+        markdown_table(["", ""], [list(fact) for fact in facts.items()], left=2),
+        *_measured(run),
+    ]
+    if validation:
+        rows = [
+            [name, round(before, 4), round(after, 4), round(after - before, 4)]
+            for name, (before, after) in validation.items()
+        ]
+        header = ["on validation data", "float32", dtype, "difference"]
+        parts += ["## What rounding costs", markdown_table(header, rows)]
+    parts += [
+        "## Use",
+        f"`pip install {' '.join(f'{name}=={version(name)}' for name in packages)}`",
+        f"```python\nimport tensorflow as tf\n{imports}\n"
+        'model = tf.saved_model.load("1")\n'
+        'answer = model.signatures["serving_default"]\n'
+        'print(answer(text=tf.constant(["a text", "another"])))\n```',
+        "```bash\npython answer.py < texts.txt          # an answer a line\n"
+        "python answer.py --json < texts.txt   # all outputs\n```",
+        *_saved_model_cli(text_model),
+        "## Inputs and outputs",
+        markdown_table(
+            ["signature", "inputs", "outputs"], list(_signatures(text_model)), left=3
+        ),
+        f"Any number of texts is taken, none too. {text_model.limits} Bytes that are "
+        "not UTF-8 do no harm.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _measured(run):
+    files = sorted((run.workdir / "results").glob("*.json"))
+    found = {path.stem: json.loads(path.read_text()) for path in files}
+    rows = [
+        [stem, result["examples"], name, value]
+        for stem, result in found.items()
+        for name, value in result.items()
+        if isinstance(value, float)
+    ]
+    if not rows:
+        return ["It has not been evaluated."]
+    return [
+        "## What evaluate.py measured of the run",
+        markdown_table(["split", "examples", "score", "value"], rows, left=1),
+    ]
+
+
+def _saved_model_cli(text_model):
+    if text_model.modules:
+        return [
+            "`saved_model_cli` cannot run this model, since it does not import "
+            f"{', '.join(text_model.modules)}."
+        ]
+    return [
+        "```bash\nsaved_model_cli run --dir 1 --tag_set serve "
+        "--signature_def serving_default \\\n"
+        "  --input_exprs 'text=[\"a text\"]'\n```"
+    ]
+
+
+def _signatures(text_model):
+    for name in text_model.signatures:
+        function = getattr(text_model, name).get_concrete_function()
+        inputs = function.structured_input_signature[0]
+        yield [
+            f"`{name}`",
+            ", ".join(_tensor(spec.name, spec) for spec in inputs),
+            ", ".join(
+                _tensor(key, spec) for key, spec in function.structured_outputs.items()
+            ),
+        ]
+
+
+def _tensor(name, spec):
+    sizes = ", ".join("?" if size is None else str(size) for size in spec.shape)
+    return f"`{name}` {spec.dtype.name} [{sizes}]"

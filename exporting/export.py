@@ -1,0 +1,147 @@
+"""Writes a SavedModel with what belongs to it, and checks it in another process."""
+
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from common.cache import unfinished
+from common.errors import UserError
+from common.paths import is_remote, make_path
+from exporting.card import card
+from inference.text_model import TextModel
+from models.convert import fold_rotations
+from training.run import Run, load_run
+
+# As TensorFlow Serving names the versions of a model.
+VERSION = "1"
+SCRIPT = "answer.py"
+# What the written model is asked, to be compared with the run.
+QUESTIONS = [
+    "",
+    "[MAX 2 9 [MIN 4 7 ] 0 ]",
+    "Two men are cooking.",
+    "A dog runs in the snow, and nobody knows why. " * 20,
+    "\u00fc \u2581 \u4e24 \U0001f600",
+]
+TOLERANCE = 1e-5
+
+logger = logging.getLogger("transevolve")
+
+
+def export(
+    workdir,
+    output,
+    average_checkpoints: int = 0,
+    decode: Mapping | None = None,
+    dtype: str = "float32",
+) -> dict:
+    """Writes a run's model to a folder, with a script and a card on how to use it.
+
+    The folder gets its name when all is written and the model, loaded by a process of
+    its own, has answered as the run does.
+
+    Args:
+      workdir: of the run.
+      output: a folder that is empty or does not exist.
+      average_checkpoints, decode: see `training.run.load_run`.
+      dtype: of the stored weights, "float32" or "bfloat16".
+
+    Returns:
+      The model's folder, signatures, parameters and bytes; with bfloat16 also the
+      scores on validation data, before and after.
+
+    Raises:
+      UserError: for a bad argument or a workdir without a run, or if the model answers
+        otherwise than the run.
+    """
+    if is_remote(output):
+        raise UserError(f"--output={output}: expected a local folder, to be copied")
+    output = make_path(output, "--output")
+    if output.is_dir() and any(output.iterdir()) or output.is_file():
+        raise UserError(f"--output={output}: expected an empty folder or none")
+    run = load_run(workdir, average_checkpoints, decode)
+    model = fold_rotations(run.model)
+    rounding = {}
+    if dtype != "float32":
+        rounding = {"validation": _round(run, model, dtype)}
+    text_model = run.task.text_model(model, dtype)
+    with unfinished(output.absolute().parent) as folder:
+        logger.info("writing the model")
+        text_model.save(folder / VERSION)
+        (folder / SCRIPT).write_text(_script(text_model))
+        (folder / "README.md").write_text(card(run, text_model, dtype, **rounding))
+        logger.info("checking it in another process")
+        _check(folder, text_model)
+        folder.rename(output)
+    files = [path for path in (output / VERSION).rglob("*") if path.is_file()]
+    return {
+        "export": str(output / VERSION),
+        "signatures": list(text_model.signatures),
+        "parameters": sum(int(tf.size(weight)) for weight in text_model.weights),
+        "bytes": sum(path.stat().st_size for path in files),
+        **rounding,
+    }
+
+
+def _round(run: Run, model: keras.Model, dtype: str) -> dict:
+    """Rounds the weights; {score: [before, after]} on validation data."""
+    scores = []
+    for rounded in (False, True):
+        if rounded:
+            for weight in model.weights:
+                weight.assign(tf.cast(tf.cast(weight.value, dtype), weight.dtype))
+        found = run.task.evaluate(model, "validation", run.strategy).scores
+        scores.append(found)
+    return {
+        name: [found[name] for found in scores]
+        for name, value in scores[0].items()
+        if isinstance(value, float)
+    }
+
+
+def _script(text_model: TextModel) -> str:
+    """answer.py, for this model."""
+    script = Path(__file__).with_name(SCRIPT).read_text()
+    script = script.replace('ANSWER = "label"', f'ANSWER = "{text_model.main_output}"')
+    if not text_model.modules:
+        script = script.replace("import tensorflow_text  # noqa: F401\n", "")
+    return script
+
+
+def _check(folder: Path, text_model: TextModel) -> None:
+    """Raises `UserError` if the written model answers otherwise than this one."""
+    result = subprocess.run(
+        # Isolated: nothing of this repository can be imported.
+        [sys.executable, "-I", folder / SCRIPT, "--json"],
+        cwd=folder,
+        input="".join(question + "\n" for question in QUESTIONS).encode(),
+        capture_output=True,
+    )
+    if result.returncode:
+        message = result.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise UserError(f"--output: the model was written, but not read: {message}")
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    expected = text_model.serving_default(tf.constant(QUESTIONS))
+    for name, values in expected.items():
+        answers = np.array([answer[name] for answer in found])
+        values = values.numpy()
+        if values.dtype.kind == "f":
+            same = np.allclose(answers, values, rtol=TOLERANCE, atol=TOLERANCE)
+        else:
+            same = answers.tolist() == [_text(value) for value in values.tolist()]
+        if not same:
+            raise UserError(
+                f"--output: expected the answers of the run, found others: {name} "
+                f"{answers.tolist()} for {values.tolist()}"
+            )
+
+
+def _text(value):
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,17 @@
+"""Runs that nobody has trained: any weights serve to compare answers."""
+
+from tests.models.builders import randomize
+from training import workdir as workdirs
+from training.checkpoints import BEST, Checkpoints, RunState
+from training.tasks import TASKS
+
+
+def untrained(config, workdir):
+    """Makes the run of a config, with random weights, as train.py would leave it."""
+    kind = TASKS[config.kind]
+    tokenizer = kind.make_tokenizer(config)
+    model = randomize(kind(config, tokenizer).build_model())
+    workdir.mkdir()
+    workdirs.keep(config, tokenizer, {}, workdir)
+    Checkpoints(workdir, model).save(BEST, RunState(step=1))
+    return workdir
