@@ -5,6 +5,7 @@ speed    seconds of a training step or a forward pass, models by turns
 floor    the matrix products of a training step, each alone, beside the step
 memory   peak memory of the process, each model in one of its own
 decode   seconds of a beam search, with a cache and recomputing every prefix
+serve    latency and throughput of exported models, beside Python and evaluation
 input    what a training command's data pipeline delivers and consumes
 stream   memory while a parallel text of any size is read for training
 """
@@ -38,6 +39,10 @@ COMMANDS = {
     "decode": (
         "decoding",
         [groups.models("base", "16,64,128"), groups.SEARCH, groups.ROUNDS, groups.XLA],
+    ),
+    "serve": (
+        "serving",
+        [groups.models("small", "64,256,1024,2048,4096"), groups.TASK, groups.ROUNDS],
     ),
     "input": ("pipeline", [groups.CONFIG, groups.ROUNDS]),
     "stream": ("stream", [groups.PAIRS]),

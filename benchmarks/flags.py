@@ -83,6 +83,11 @@ def _search():
     }
 
 
+def _define_task():
+    tasks = ["classification", "translation"]
+    flags.DEFINE_enum("task", tasks[0], tasks, "What is served.")
+
+
 def _define_config():
     help = "As train.py takes it, with its --config.FIELD flags."
     config_flags.DEFINE_config_file("config", None, help)
@@ -110,6 +115,7 @@ def _define_pairs():
 
 
 BATCH = Group(_define_batch, lambda: {"tokens_per_batch": FLAGS.tokens_per_batch})
+TASK = Group(_define_task, lambda: {"task": FLAGS.task})
 STEP = Group(_define_step, lambda: {"precision": FLAGS.precision, "mode": FLAGS.mode})
 ROUNDS = Group(_define_rounds, lambda: {"rounds": FLAGS.rounds})
 XLA = Group(

@@ -1,0 +1,181 @@
+"""Latency and throughput of exported models."""
+
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from ml_collections import ConfigDict
+
+from benchmarks import models
+from benchmarks.timing import interleave, speedup
+from data.tokenizers.bytes import ByteTokenizer
+from data.tokenizers.subword_vocabulary import learn
+from data.tokenizers.subwords import SubwordTokenizer
+from decoding.translator import Translator
+from inference.classifier import TextClassifier
+from inference.translator import TextTranslator
+from models import build_encoder_decoder
+from models.convert import fold_rotations
+
+BATCH = 64
+# A long output is asked for this often, a batch of texts a tenth as often.
+VOCABULARY_SIZE = 8_000
+
+
+def measure(
+    names: list[str],
+    lengths: list[int],
+    size: str = "small",
+    task: str = "classification",
+    rounds: int = 5,
+) -> Iterator[dict]:
+    """Times exported models by turns; yields a row for each model and length.
+
+    A classifier reads random bytes. A translator reads sources of about `length`
+    random words and writes as many tokens as it has read, since nothing ends its
+    search. Neither is trained. A row has the seconds that loading takes; the bytes on
+    disk; of a single text the median and the 99th percentile of its latency, and the
+    ratio to the Transformer's; of 64 texts how many are answered in a second. Beside
+    that stand the ratios of the export's times to those of `run.predict`, one text, and
+    of evaluation, 64 texts: above 1 the export is the slower.
+
+    Args:
+      names: of variants.
+      lengths: tokens of a text.
+      size: a key of `models.SIZES`.
+      task: "classification" or "translation".
+      rounds: that count; of 64 texts a tenth as many.
+
+    Raises:
+      UserError: if a model is unknown, or has no decoder that is wanted.
+    """
+    served = {"classification": _Classifier, "translation": _Translator}[task]
+    models.check(names, decoding=task == "translation")
+    with tempfile.TemporaryDirectory() as folder:
+        each = {name: served(name, size, max(lengths), Path(folder)) for name in names}
+        for length in lengths:
+            one, many = {}, {}
+            for name, model in each.items():
+                text, texts = model.texts(length, 1), model.texts(length, BATCH)
+                one[name] = model.exported(text)
+                one[name, "predict"] = model.predicting(text)
+                many[name] = model.exported(texts)
+                many[name, "evaluation"] = model.evaluating(texts)
+            one = interleave(one, rounds, f"one text of {length}")
+            many = interleave(many, max(rounds // 10, 3), f"{BATCH} texts of {length}")
+            for name, model in each.items():
+                row = {
+                    "benchmark": "serve",
+                    "model": name,
+                    "task": task,
+                    "size": size,
+                    "length": length,
+                    "load_seconds": round(model.load_seconds, 2),
+                    "disk_mb": round(model.num_bytes / 1e6, 1),
+                    "p50_ms": round(1000 * statistics.median(one[name]), 2),
+                    "p99_ms": round(1000 * float(np.percentile(one[name], 99)), 2),
+                }
+                if models.BASELINE in names:
+                    ratio = 1 / speedup(one, name, models.BASELINE)
+                    row["latency_to_transformer"] = round(ratio, 3)
+                ratio = 1 / speedup(one, name, (name, "predict"))
+                row["latency_to_predict"] = round(ratio, 3)
+                row["texts_per_second"] = round(
+                    BATCH / statistics.median(many[name]), 2
+                )
+                ratio = 1 / speedup(many, name, (name, "evaluation"))
+                row["time_to_evaluation"] = round(ratio, 3)
+                yield row
+
+
+class _Served:
+    """A model that nobody has trained, and its export, loaded."""
+
+    def __init__(self, text_model, folder):
+        self.text_model = text_model
+        text_model.save(folder)
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        self.num_bytes = sum(path.stat().st_size for path in files)
+        start = time.perf_counter()
+        self.loaded = tf.saved_model.load(str(folder))
+        self.load_seconds = time.perf_counter() - start
+        self._random = random.Random(0)
+
+    def exported(self, texts):
+        texts = tf.constant(texts)
+        answer = self.loaded.signatures["serving_default"]
+        return lambda: [value.numpy() for value in answer(text=texts).values()]
+
+    def predicting(self, texts):
+        return lambda: self.text_model.outputs("serving_default", texts)
+
+
+class _Classifier(_Served):
+    def __init__(self, name, size, longest, folder):
+        self.model = fold_rotations(models.build(name, size))
+        classes = [str(i) for i in range(models.NUM_CLASSES)]
+        heads = models.model_config(name, size)["num_heads"]
+        text_model = TextClassifier(
+            self.model, ByteTokenizer(), classes, longest, heads
+        )
+        super().__init__(text_model, folder / name)
+
+    def texts(self, length, count):
+        letters = "abcdefghijklmnopqrstuvwxyz "
+        return ["".join(self._random.choices(letters, k=length)) for _ in range(count)]
+
+    def evaluating(self, texts):
+        rows = ByteTokenizer()(tf.constant(texts)).to_tensor()
+        step = tf.function(lambda rows: self.model(rows, training=False))
+        return lambda: step(rows).numpy()
+
+
+class _Translator(_Served):
+    words = None
+
+    def __init__(self, name, size, longest, folder):
+        if _Translator.words is None:
+            letters = random.Random(0)
+            _Translator.words = [
+                "".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=6))
+                for _ in range(VOCABULARY_SIZE)
+            ]
+            lines = [" ".join(letters.choices(self.words, k=20)) for _ in range(20_000)]
+            vocabulary = learn([line.encode() for line in lines], VOCABULARY_SIZE)
+            _Translator.tokenizer = SubwordTokenizer(vocabulary)
+        config = models.model_config(name, size)
+        self.model = fold_rotations(build_encoder_decoder(config, VOCABULARY_SIZE))
+        self.settings = ConfigDict(
+            # So large a penalty that a search goes on to the longest target.
+            {"beam_size": 4, "length_penalty": 10.0, "extra_length": 0}
+            | {"batch_size": BATCH}
+        )
+        self.longest = longest
+        text_model = TextTranslator(
+            self.model, self.tokenizer, self.settings, longest, config["num_heads"]
+        )
+        super().__init__(text_model, folder / name)
+
+    def texts(self, length, count):
+        return [
+            " ".join(self._random.choices(self.words, k=length)) for _ in range(count)
+        ]
+
+    def evaluating(self, texts):
+        strategy = tf.distribute.get_strategy()
+        lengths = [
+            length for length in (16, 32, 64, 128, 256, 512) if length < self.longest
+        ]
+        translator = Translator(
+            self.model,
+            self.tokenizer,
+            self.settings,
+            (*lengths, self.longest),
+            strategy,
+        )
+        return lambda: translator.translate(texts)
