@@ -7,6 +7,8 @@ from training import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
 
+from common.errors import UserError
+
 run_arguments = cli.define_run()
 SPLIT = flags.DEFINE_string("split", "test", '"test" or "validation".')
 make_strategy = cli.define_strategy("auto", "one_device", "mirrored", "tpu")
@@ -30,6 +32,8 @@ def main():
     if INTERACTIVE.value or SCORE.value:
         _answer_lines()
         return
+    if N_BEST.value is not None:
+        raise UserError("--n_best: expected beside --interactive")
     from reporting.evaluation import markdown
     from training.evaluation import evaluate
 
@@ -41,7 +45,6 @@ def main():
 
 
 def _answer_lines():
-    from common.errors import UserError
     from training.interactive import answer_lines, score_lines
     from training.run import load_run
 

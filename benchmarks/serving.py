@@ -1,5 +1,6 @@
 """Latency and throughput of exported models."""
 
+import functools
 import random
 import statistics
 import tempfile
@@ -15,7 +16,7 @@ from benchmarks import models
 from benchmarks.timing import interleave, speedup
 from data.tokenizers.bytes import ByteTokenizer
 from data.tokenizers.subword_vocabulary import learn
-from data.tokenizers.subwords import SubwordTokenizer
+from data.tokenizers.subwords import END, SubwordTokenizer
 from decoding.translator import Translator
 from inference.classifier import TextClassifier
 from inference.translator import TextTranslator
@@ -23,7 +24,6 @@ from models import build_encoder_decoder
 from models.convert import fold_rotations
 
 BATCH = 64
-# A long output is asked for this often, a batch of texts a tenth as often.
 VOCABULARY_SIZE = 8_000
 
 
@@ -36,13 +36,12 @@ def measure(
 ) -> Iterator[dict]:
     """Times exported models by turns; yields a row for each model and length.
 
-    A classifier reads random bytes. A translator reads sources of about `length`
-    random words and writes as many tokens as it has read, since nothing ends its
-    search. Neither is trained. A row has the seconds that loading takes; the bytes on
-    disk; of a single text the median and the 99th percentile of its latency, and the
-    ratio to the Transformer's; of 64 texts how many are answered in a second. Beside
-    that stand the ratios of the export's times to those of `run.predict`, one text, and
-    of evaluation, 64 texts: above 1 the export is the slower.
+    A classifier reads random bytes. A translator reads about `length` random subwords
+    and writes as many, since nothing ends its search before. Neither is trained. A row
+    has the seconds that loading takes and the bytes on disk; of a single text the
+    median and the 99th percentile of its latency, and how many times the Transformer's
+    and that of `run.predict` it is; of 64 texts how many are answered in a second, and
+    how many times the time of evaluation they take.
 
     Args:
       names: of variants.
@@ -136,46 +135,49 @@ class _Classifier(_Served):
 
 
 class _Translator(_Served):
-    words = None
-
     def __init__(self, name, size, longest, folder):
-        if _Translator.words is None:
-            letters = random.Random(0)
-            _Translator.words = [
-                "".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=6))
-                for _ in range(VOCABULARY_SIZE)
-            ]
-            lines = [" ".join(letters.choices(self.words, k=20)) for _ in range(20_000)]
-            vocabulary = learn([line.encode() for line in lines], VOCABULARY_SIZE)
-            _Translator.tokenizer = SubwordTokenizer(vocabulary)
+        self.tokenizer = _tokenizer()
         config = models.model_config(name, size)
-        self.model = fold_rotations(build_encoder_decoder(config, VOCABULARY_SIZE))
+        vocabulary_size = self.tokenizer.vocabulary_size
+        self.model = fold_rotations(build_encoder_decoder(config, vocabulary_size))
         self.settings = ConfigDict(
-            # So large a penalty that a search goes on to the longest target.
-            {"beam_size": 4, "length_penalty": 10.0, "extra_length": 0}
-            | {"batch_size": BATCH}
+            {
+                "beam_size": 4,
+                # So large that a search goes on to the longest target.
+                "length_penalty": 10.0,
+                "extra_length": 0,
+                "batch_size": BATCH,
+            }
         )
-        self.longest = longest
         text_model = TextTranslator(
             self.model, self.tokenizer, self.settings, longest, config["num_heads"]
         )
         super().__init__(text_model, folder / name)
 
     def texts(self, length, count):
-        return [
-            " ".join(self._random.choices(self.words, k=length)) for _ in range(count)
-        ]
+        # Less the end, which is a token too.
+        vocabulary = range(END + 1, self.tokenizer.vocabulary_size)
+        ids = [self._random.choices(vocabulary, k=length - 1) for _ in range(count)]
+        texts = self.tokenizer.decode(tf.ragged.constant(ids, tf.int32))
+        return [text.decode() for text in texts.numpy()]
 
     def evaluating(self, texts):
+        rows = self.text_model.encode(tf.constant(texts))["ids"]
         strategy = tf.distribute.get_strategy()
-        lengths = [
-            length for length in (16, 32, 64, 128, 256, 512) if length < self.longest
-        ]
+        buckets = (rows.shape[1],)
         translator = Translator(
-            self.model,
-            self.tokenizer,
-            self.settings,
-            (*lengths, self.longest),
-            strategy,
+            self.model, self.tokenizer, self.settings, buckets, strategy
         )
         return lambda: translator.translate(texts)
+
+
+@functools.cache
+def _tokenizer():
+    """Subwords of words that do not exist."""
+    letters = random.Random(0)
+    words = [
+        "".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=6))
+        for _ in range(VOCABULARY_SIZE)
+    ]
+    lines = [" ".join(letters.choices(words, k=20)) for _ in range(20_000)]
+    return SubwordTokenizer(learn([line.encode() for line in lines], VOCABULARY_SIZE))

@@ -11,13 +11,14 @@ from data.buckets import Buckets
 from data.tokenizers.subwords import END
 from decoding.beam_search import IMPOSSIBLE
 from decoding.translation import decode, encode, longest_source, search
+from models.attention.cache import longer
 from models.convert import carry_weights, fold_rotations
 
 logger = logging.getLogger("transevolve")
 
 
 class Translator:
-    """Translates lists of texts in batches of one static shape per length bucket.
+    """Translates lists of texts in batches of one shape per length bucket.
 
     Args:
       model: `EncoderDecoder`, trained.
@@ -28,9 +29,13 @@ class Translator:
         of the last.
       strategy: that the model was made under; each replica searches for a batch of its
         own.
+      static_shapes: trace a search for each bucket, as a TPU needs. Otherwise one
+        serves all.
     """
 
-    def __init__(self, model, tokenizer, settings, bucket_lengths, strategy):
+    def __init__(
+        self, model, tokenizer, settings, bucket_lengths, strategy, static_shapes=False
+    ):
         self.tokenizer = tokenizer
         self.strategy = strategy
         self._replicas = strategy.num_replicas_in_sync
@@ -40,9 +45,10 @@ class Translator:
             self._folded = fold_rotations(model)
         self._search = tf.function(
             lambda rows: strategy.run(
-                search, args=(self._folded, rows, settings, True)
+                search, args=(self._folded, rows, settings, static_shapes)
             ),
             autograph=False,
+            reduce_retracing=not static_shapes,
         )
 
     def refresh(self) -> None:
@@ -87,10 +93,12 @@ class Translator:
         values = self.strategy.experimental_distribute_values_from_function(
             lambda context: tf.constant(parts[context.replica_id_in_sync_group])
         )
-        return [
-            np.concatenate(self.strategy.experimental_local_results(value))
-            for value in self._search(values)
-        ]
+        tokens, scores = map(
+            self.strategy.experimental_local_results, self._search(values)
+        )
+        longest = max(part.shape[2] for part in tokens)
+        tokens = [longer(part, longest, axis=2) for part in tokens]
+        return [np.concatenate(parts) for parts in (tokens, scores)]
 
     def _sources(self, texts) -> dict[int, np.ndarray]:
         """{index: source ids} of the texts that are not blank."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import tensorflow_text  # noqa: F401
 
+import exporting.export  # noqa: F401
 import reporting.evaluation  # noqa: F401
 import training.cli  # noqa: F401
 import training.evaluation  # noqa: F401

@@ -175,6 +175,9 @@ def test_a_classifier_has_no_beams(run):
         load_run(run[0], decode={"beam_size": 2})
     result = script("evaluate.py", "--workdir=x", "--interactive", "--split=test")
     assert last_line(result) == "error: --split: --interactive does not take it"
+    result = script("evaluate.py", f"--workdir={run[0]}", "--score", input_text="a\tb")
+    message = "error: --score: expected a translator, found listops"
+    assert last_line(result) == message
 
 
 def test_two_devices_train_as_one(tmp_path, cache):

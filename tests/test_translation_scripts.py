@@ -89,6 +89,43 @@ def test_lines_are_translated(run):
     assert result.stdout == "zwei fünf\n\neins\n"
 
 
+def test_the_best_few_and_what_they_score(run):
+    text = "two five\n\none\n"
+    arguments = (f"--workdir={run}", "--interactive", "--n_best=3")
+    result = script("evaluate.py", *arguments, input_text=text)
+    assert result.returncode == 0, result.stderr
+    rows = [line.split("\t") for line in result.stdout.splitlines()]
+    assert [row[1] for row in rows[::3]][:1] == ["zwei fünf"] and len(rows) == 7
+    assert rows[3] == ["0.0000", ""] and rows[4][1] == "eins"
+    best = "".join(f"two five\t{translation}\n" for _, translation in rows[:3])
+    result = script("evaluate.py", f"--workdir={run}", "--score", input_text=best)
+    assert result.returncode == 0, result.stderr
+    for row, line in zip(rows, result.stdout.splitlines(), strict=False):
+        log_prob, tokens = line.split("\t")
+        penalty = ((5 + int(tokens)) / 6) ** 0.6
+        # A translation may be written by other subwords than the tokenizer's.
+        assert float(log_prob) / penalty <= float(row[0]) + 1e-3
+    log_prob, tokens = result.stdout.splitlines()[0].split("\t")
+    penalty = ((5 + int(tokens)) / 6) ** 0.6
+    assert float(log_prob) / penalty == pytest.approx(float(rows[0][0]), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "flags, text, message",
+    [
+        (["--score"], "one\teins\none\n", "line 2: expected text<TAB>translation, fo"),
+        (["--interactive", "--n_best=9"], "one\n", "--n_best=9: expected at most the "),
+        (["--n_best=2"], "", "--n_best: expected beside --interactive"),
+        (["--score", "--interactive"], "", "--score: expected without --interactive"),
+        (["--score", "--n_best=2"], "", "--n_best: --score does not take it"),
+    ],
+)
+def test_what_cannot_be_scored_is_named(run, flags, text, message):
+    result = script("evaluate.py", f"--workdir={run}", *flags, input_text=text)
+    assert result.returncode == 1 and "Traceback" not in result.stderr
+    assert result.stderr.splitlines()[-1].startswith(f"error: {message}")
+
+
 @pytest.mark.long
 def test_a_megabyte_and_its_neighbours_are_answered(run):
     result = script(

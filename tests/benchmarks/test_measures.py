@@ -13,6 +13,7 @@ from benchmarks import (
     models,
     parameters,
     rows,
+    serving,
     speed,
     timing,
 )
@@ -215,6 +216,19 @@ def test_steps_are_those_since_the_length_before():
     seconds = {("m", 0): [1.0, 2.0], ("m", 10): [2.0, 4.0], ("m", 30): [8.0, 8.0]}
     steps = decoding._milliseconds_per_step(seconds, "m", [10, 30])
     assert steps == {10: [100.0, 200.0], 30: [300.0, 200.0]}
+
+
+@pytest.mark.parametrize("task", ["classification", "translation"])
+def test_served_models(task, monkeypatch):
+    monkeypatch.setattr(serving, "VOCABULARY_SIZE", 400)
+    monkeypatch.setattr(serving, "BATCH", 3)
+    found = list(serving.measure(PAIR, [8, 40], task=task, rounds=2))
+    assert [row["model"] for row in found] == PAIR * 2
+    for row in found:
+        assert row["p99_ms"] >= row["p50_ms"] > 0 and row["load_seconds"] > 0
+        assert row["texts_per_second"] > 0 and row["disk_mb"] > 0
+        assert row["time_to_evaluation"] > 0 and row["latency_to_predict"] > 0
+    assert found[0]["latency_to_transformer"] == 1.0
 
 
 def test_decode_wants_rising_lengths():

@@ -79,7 +79,10 @@ def test_a_translators_steps_compile(variant, tmp_path):
     )
     model = check_steps(task)
     settings = task.config.decode
-    compiled = tf.function(search, jit_compile=True)
-    rows = tf.ones([2, 24], tf.int32)
-    tokens, _ = compiled(fold_rotations(model), rows, settings, static_shapes=True)
+    folded = fold_rotations(model)
+    compiled = tf.function(
+        lambda rows: search(folded, rows, settings, static_shapes=True),
+        jit_compile=True,
+    )
+    tokens, _ = compiled(tf.ones([2, 24], tf.int32))
     assert tokens.shape == (2, settings.beam_size, 24 + settings.extra_length)

@@ -29,6 +29,7 @@ from inference.translator import TextTranslator
 from models import build_encoder_decoder, can_decode
 from training.losses import masked_sums, smoothed_cross_entropy
 from training.metrics import Totals
+from training.strategy import is_tpu
 from training.tasks.task import Evaluation, Table, Task
 
 NUM_SAMPLES = 3
@@ -128,6 +129,7 @@ class TranslationTask(Task):
             self.config.decode,
             self.config.data.bucket_lengths,
             strategy,
+            static_shapes=is_tpu(strategy),
         )
         start = time.monotonic()
         hypotheses = _translate(translator, sources, f"translating {split}")
