@@ -20,7 +20,8 @@ class TextModel(tf.Module):
 
     A subclass has a `tf.function` of input signature [TEXT] for each of its
     `signatures`, "serving_default" and "encode" among them, which returns a dict of
-    tensors, and `answer`.
+    tensors. All but "encode" return `truncated`, too, bool [batch]: whether the model
+    has seen the beginning of a text only.
 
     Only what the functions need is kept: the model's weights, without what trains them.
 

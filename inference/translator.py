@@ -67,7 +67,7 @@ class TextTranslator(TextModel):
         return {
             "translation": best["translations"][:, 0],
             "score": best["scores"][:, 0],
-            "truncated": self._encode(text)[1],
+            "truncated": best["truncated"],
         }
 
     @tf.function(input_signature=[TEXT], autograph=False)
@@ -77,9 +77,10 @@ class TextTranslator(TextModel):
         Returns:
           `translations`, string [batch, beams], and `scores`, float32 [batch, beams]:
           those that have ended first, then those that the longest length has cut; each
-          from the best. A score of -1e9 belongs to no translation.
+          from the best. A score of -1e9 belongs to no translation. `truncated`, bool
+          [batch].
         """
-        sources, _ = self._encode(text)
+        sources, truncated = self._encode(text)
 
         def best(rows):
             with self._scope():
@@ -101,6 +102,7 @@ class TextTranslator(TextModel):
         return {
             "translations": tf.where(blank, "", translations),
             "scores": tf.where(blank, no_others, scores),
+            "truncated": truncated,
         }
 
     @tf.function(input_signature=[TEXT, TRANSLATION], autograph=False)
@@ -109,10 +111,11 @@ class TextTranslator(TextModel):
 
         Returns:
           `log_prob`, float32 [batch], of each translation and its end; `tokens`, int32
-          [batch], how many these are.
+          [batch], how many these are; `truncated`, bool [batch], whether text or
+          translation was cut.
         """
-        sources, _ = self._encode(text)
-        targets, _ = self._encode(translation)
+        sources, source_cut = self._encode(text)
+        targets, target_cut = self._encode(translation)
         longer = tf.maximum(sources.row_lengths(), targets.row_lengths())
 
         def log_probs(rows):
@@ -133,6 +136,7 @@ class TextTranslator(TextModel):
         return {
             "log_prob": log_prob,
             "tokens": tf.cast(targets.row_lengths(), tf.int32),
+            "truncated": source_cut | target_cut,
         }
 
     @tf.function(input_signature=[TEXT], autograph=False)

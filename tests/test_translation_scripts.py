@@ -137,6 +137,7 @@ def test_a_megabyte_and_its_neighbours_are_answered(run):
     assert result.returncode == 0, result.stderr
     first, _, last = result.stdout.splitlines()
     assert (first, last) == ("zwei fünf", "eins")
+    assert "line 2: cut; The model reads the first 1,023 subwords" in result.stderr
 
 
 @pytest.mark.long

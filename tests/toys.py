@@ -196,7 +196,8 @@ class NextByte(TextModel):
     def serving_default(self, text):
         with self._scope():
             ids = padded(self._tokenize(text))
-            return {"next": tf.argmax(self._logits(ids)[:, -1], axis=-1) - 1}
+            following = tf.argmax(self._logits(ids)[:, -1], axis=-1) - 1
+            return {"next": following, "truncated": tf.zeros_like(text, tf.bool)}
 
     @tf.function(input_signature=[TEXT], autograph=False)
     def encode(self, text):

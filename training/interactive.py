@@ -1,7 +1,7 @@
 """Answering what is typed or piped in."""
 
+import logging
 import sys
-from collections.abc import Callable, Iterator
 from itertools import islice
 
 from common.errors import UserError
@@ -10,6 +10,8 @@ from decoding.beam_search import IMPOSSIBLE
 from training.run import Run
 
 LINES_AT_A_TIME = 4096
+
+logger = logging.getLogger("transevolve")
 
 
 def answer_lines(run: Run, lines, n_best: int | None = None) -> None:
@@ -25,8 +27,9 @@ def answer_lines(run: Run, lines, n_best: int | None = None) -> None:
     Raises:
       UserError: if the run has no such answers, or not so many.
     """
+    model = run.text_model
     if n_best is None:
-        _print_each(lines, run.task.prompt, run.predict)
+        _print_each(run, lines, "serving_default", lambda x: str(model.answer(x)))
         return
     _require(run, "n_best", "--n_best")
     beams = run.config.decode.beam_size
@@ -36,16 +39,15 @@ def answer_lines(run: Run, lines, n_best: int | None = None) -> None:
             f"--beam_size={n_best}, too"
         )
 
-    def answer(texts, on_progress):
-        for found in run.text_model.outputs("n_best", texts, on_progress=on_progress):
-            pairs = zip(found["scores"], found["translations"], strict=True)
-            yield "\n".join(
-                f"{score:.4f}\t{text.decode()}"
-                for score, text in islice(pairs, n_best)
-                if score > IMPOSSIBLE
-            )
+    def best(outputs):
+        pairs = zip(outputs["scores"], outputs["translations"], strict=True)
+        return "\n".join(
+            f"{score:.4f}\t{text.decode()}"
+            for score, text in islice(pairs, n_best)
+            if score > IMPOSSIBLE
+        )
 
-    _print_each(lines, run.task.prompt, answer)
+    _print_each(run, lines, "n_best", best)
 
 
 def score_lines(run: Run, lines) -> None:
@@ -59,24 +61,9 @@ def score_lines(run: Run, lines) -> None:
       UserError: if the run has no such scores, or a line is no such pair.
     """
     _require(run, "score", "--score")
-    number = 0
-
-    def answer(pairs, on_progress):
-        nonlocal number
-        columns = [], []
-        for pair in pairs:
-            number += 1
-            if pair.count("\t") != 1:
-                raise UserError(
-                    f"line {number}: expected text<TAB>translation, found "
-                    f"{pair.count(chr(9))} tabs"
-                )
-            for column, text in zip(columns, pair.split("\t"), strict=True):
-                column.append(text)
-        for found in run.text_model.outputs("score", *columns, on_progress=on_progress):
-            yield f"{found['log_prob']:.4f}\t{found['tokens']}"
-
-    _print_each(lines, f"{run.task.prompt}: text<TAB>translation", answer)
+    _print_each(
+        run, lines, "score", lambda x: f"{x['log_prob']:.4f}\t{x['tokens']}", columns=2
+    )
 
 
 def _require(run, signature, flag):
@@ -84,15 +71,36 @@ def _require(run, signature, flag):
         raise UserError(f"{flag}: expected a translator, found {run.config.task}")
 
 
-def _print_each(lines, prompt, answer: Callable[..., Iterator]):
-    """Prints what `answer` gives for each of a list of lines."""
+def _print_each(run, lines, signature, show, columns=1):
+    """Prints `show` of what a signature returns for each line.
+
+    A line has as many texts as there are columns, a tab between two.
+    """
     typed = lines.isatty()
     if typed:
-        print(f"{prompt}; end with Ctrl-D", file=sys.stderr)
+        print(f"{run.task.prompt}; end with Ctrl-D", file=sys.stderr)
     lines = (line.rstrip("\r\n") for line in iter(lines.readline, ""))
     # Many lines together: those of one length share a batch.
     chunk_size = 1 if typed else LINES_AT_A_TIME
+    number = 0
     with progress_bar(desc="answering", unit=" lines", disable=typed) as bar:
         while chunk := list(islice(lines, chunk_size)):
-            for line in answer(chunk, bar.update):
-                print(line, flush=True)
+            texts = [
+                _split(line, i, columns) for i, line in enumerate(chunk, number + 1)
+            ]
+            for outputs in run.text_model.outputs(
+                signature, *map(list, zip(*texts, strict=True)), on_progress=bar.update
+            ):
+                number += 1
+                print(show(outputs), flush=True)
+                if outputs["truncated"]:
+                    logger.warning("line %d: cut; %s", number, run.text_model.limits)
+
+
+def _split(line, number, columns):
+    texts = line.split("\t") if columns > 1 else [line]
+    if len(texts) != columns:
+        raise UserError(
+            f"line {number}: expected text<TAB>translation, found {len(texts) - 1} tabs"
+        )
+    return texts
