@@ -1,4 +1,4 @@
-"""Evaluates a run: evaluate.py --workdir=DIR [--split=test|--interactive]."""
+"""Evaluates a run: evaluate.py --workdir=DIR [--split=test|--interactive|--score]."""
 
 import json
 import sys

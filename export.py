@@ -1,10 +1,11 @@
 """Writes a SavedModel: export.py --workdir=DIR --output=DIR."""
 
 import json
-
-from absl import flags
+import os
 
 from training import cli  # first: it quiets TensorFlow's logs
+
+from absl import flags
 
 run_arguments = cli.define_run()
 OUTPUT = flags.DEFINE_string("output", None, "Folder to write, empty or not there yet.")
@@ -14,6 +15,8 @@ DTYPE = flags.DEFINE_enum(
 
 
 def main():
+    # The process that checks the export needs memory of the same GPU.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     from exporting.export import export
 
     written = export(output=OUTPUT.value, dtype=DTYPE.value, **run_arguments())

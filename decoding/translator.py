@@ -1,5 +1,6 @@
 """Translating many texts under a `tf.distribute` strategy, as evaluation does."""
 
+import functools
 import logging
 from collections.abc import Callable
 
@@ -30,7 +31,7 @@ class Translator:
       strategy: that the model was made under; each replica searches for a batch of its
         own.
       static_shapes: trace a search for each bucket, as a TPU needs. Otherwise one
-        serves all.
+        serves all that have as many rows.
     """
 
     def __init__(
@@ -43,12 +44,22 @@ class Translator:
         self.model = model
         with strategy.scope():
             self._folded = fold_rotations(model)
+
+        @functools.cache
+        def searching(num_rows):
+            spec = tf.TensorSpec([num_rows, None], tf.int32)
+            return tf.function(
+                lambda rows: search(self._folded, rows, settings, static_shapes),
+                input_signature=None if static_shapes else [spec],
+                autograph=False,
+            )
+
         self._search = tf.function(
+            # Not the inner function itself: a strategy would give it all rows.
             lambda rows: strategy.run(
-                search, args=(self._folded, rows, settings, static_shapes)
+                lambda rows: searching(rows.shape[0])(rows), args=(rows,)
             ),
             autograph=False,
-            reduce_retracing=not static_shapes,
         )
 
     def refresh(self) -> None:

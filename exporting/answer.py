@@ -26,6 +26,7 @@ def main():
     )
     parser.add_argument("--json", action="store_true")
     as_json = parser.parse_args().json
+    sys.stdout.reconfigure(encoding="utf-8")
     model = tf.saved_model.load(str(Path(__file__).resolve().parent / "1"))
     while lines := list(islice(sys.stdin.buffer, LINES_AT_A_TIME)):
         texts = [line.rstrip(b"\r\n") for line in lines]
@@ -43,4 +44,7 @@ def _text(value):
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BrokenPipeError:  # what reads our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,6 +3,7 @@
 import json
 from importlib.metadata import version
 
+from common.errors import UserError
 from inference.text_model import TextModel
 from reporting.tables import markdown_table
 from training.run import Run
@@ -10,15 +11,22 @@ from training.run import Run
 PACKAGES = {"tensorflow_text": "tensorflow-text"}
 
 
-def card(
-    run: Run, text_model: TextModel, dtype: str, validation: dict | None = None
+def write(
+    run: Run,
+    text_model: TextModel,
+    weights: str,
+    dtype: str,
+    measured: list[list],
+    validation: dict | None = None,
 ) -> str:
     """What the model is, what it was measured at, and how to call it, in Markdown.
 
     Args:
       run: whose model it is.
       text_model: as it was written.
+      weights: which of the run's, in words.
       dtype: of the stored weights.
+      measured: from `read_results`.
       validation: {score: [before, after]} of rounding the weights to it.
     """
     config, data = run.config, run.config.data
@@ -28,7 +36,8 @@ def card(
         "variant": config.variant,
         "data": data.dataset,
         "parameters": f"{run.model.count_params():,}",
-        "weights stored as": dtype,
+        "weights": weights,
+        "stored as": dtype,
         "arithmetic": config.model.dtype,
         "written with": ", ".join(f"{name} {version(name)}" for name in packages),
         **{name: str(value) for name, value in config.get("decode", {}).items()},
@@ -39,7 +48,7 @@ def card(
         "A SavedModel that takes raw text, from a reproduction of TransEvolve (Dutta "
         "et al., NeurIPS 2021).",
         markdown_table(["", ""], [list(fact) for fact in facts.items()], left=2),
-        *_measured(run),
+        *_measured(measured),
     ]
     if validation:
         rows = [
@@ -68,20 +77,36 @@ def card(
     return "\n\n".join(parts) + "\n"
 
 
-def _measured(run):
-    files = sorted((run.workdir / "results").glob("*.json"))
-    found = {path.stem: json.loads(path.read_text()) for path in files}
-    rows = [
-        [stem, result["examples"], name, value]
-        for stem, result in found.items()
-        for name, value in result.items()
-        if isinstance(value, float)
-    ]
+def read_results(run: Run) -> list[list]:
+    """What evaluate.py has found of a run: split, examples, score and its value.
+
+    Raises:
+      UserError: for a file that is no result.
+    """
+    rows = []
+    for path in sorted((run.workdir / "results").glob("*.json")):
+        try:
+            result = json.loads(path.read_text())
+            for name in run.task.score_names:
+                if name in result:
+                    value = round(result[name], 4)
+                    rows.append([path.stem, result["examples"], name, value])
+        except (ValueError, TypeError, KeyError):
+            raise UserError(
+                f"{path}: expected a result of evaluate.py, found another file"
+            ) from None
+    return rows
+
+
+def _measured(rows):
     if not rows:
         return ["It has not been evaluated."]
+    header = ["split", "examples", "score", "value"]
     return [
-        "## What evaluate.py measured of the run",
-        markdown_table(["split", "examples", "score", "value"], rows, left=1),
+        "## What evaluate.py has measured of the run",
+        "`average-N` is of the mean of the last N checkpoints. The others are of the "
+        "best one.",
+        markdown_table(header, rows),
     ]
 
 

@@ -14,7 +14,7 @@ import tensorflow as tf
 from common.cache import unfinished
 from common.errors import UserError
 from common.paths import is_remote, make_path
-from exporting.card import card
+from exporting import card
 from inference.text_model import TextModel
 from models.convert import fold_rotations
 from training.run import Run, load_run
@@ -22,6 +22,7 @@ from training.run import Run, load_run
 # As TensorFlow Serving names the versions of a model.
 VERSION = "1"
 SCRIPT = "answer.py"
+DTYPES = ("float32", "bfloat16")
 # What the written model is asked, to be compared with the run.
 QUESTIONS = [
     "",
@@ -63,20 +64,27 @@ def export(
     """
     if is_remote(output):
         raise UserError(f"--output={output}: expected a local folder, to be copied")
-    output = make_path(output, "--output")
+    if dtype not in DTYPES:
+        raise UserError(f"--dtype={dtype}: expected one of {', '.join(DTYPES)}")
+    output = make_path(output, "--output").resolve()
     if output.is_dir() and any(output.iterdir()) or output.is_file():
         raise UserError(f"--output={output}: expected an empty folder or none")
     run = load_run(workdir, average_checkpoints, decode)
+    measured = card.read_results(run)
     model = fold_rotations(run.model)
     rounding = {}
     if dtype != "float32":
         rounding = {"validation": _round(run, model, dtype)}
     text_model = run.task.text_model(model, dtype)
-    with unfinished(output.absolute().parent) as folder:
+    with unfinished(output.parent) as folder:
         logger.info("writing the model")
         text_model.save(folder / VERSION)
         (folder / SCRIPT).write_text(_script(text_model))
-        (folder / "README.md").write_text(card(run, text_model, dtype, **rounding))
+        weights = "of the best checkpoint"
+        if average_checkpoints:
+            weights = f"the mean of the last {average_checkpoints} checkpoints"
+        text = card.write(run, text_model, weights, dtype, measured, **rounding)
+        (folder / "README.md").write_text(text)
         logger.info("checking it in another process")
         _check(folder, text_model)
         folder.rename(output)
@@ -84,7 +92,7 @@ def export(
     return {
         "export": str(output / VERSION),
         "signatures": list(text_model.signatures),
-        "parameters": sum(int(tf.size(weight)) for weight in text_model.weights),
+        "parameters": run.model.count_params(),
         "bytes": sum(path.stat().st_size for path in files),
         **rounding,
     }
@@ -99,34 +107,31 @@ def _round(run: Run, model: keras.Model, dtype: str) -> dict:
                 weight.assign(tf.cast(tf.cast(weight.value, dtype), weight.dtype))
         found = run.task.evaluate(model, "validation", run.strategy).scores
         scores.append(found)
-    return {
-        name: [found[name] for found in scores]
-        for name, value in scores[0].items()
-        if isinstance(value, float)
-    }
+    return {name: [found[name] for found in scores] for name in run.task.score_names}
 
 
 def _script(text_model: TextModel) -> str:
     """answer.py, for this model."""
     script = Path(__file__).with_name(SCRIPT).read_text()
-    script = script.replace('ANSWER = "label"', f'ANSWER = "{text_model.main_output}"')
-    if not text_model.modules:
-        script = script.replace("import tensorflow_text  # noqa: F401\n", "")
-    return script
+    imports = "".join(f"import {name}  # noqa: F401\n" for name in text_model.modules)
+    script = script.replace("import tensorflow_text  # noqa: F401\n", imports)
+    return script.replace('ANSWER = "label"', f'ANSWER = "{text_model.main_output}"')
 
 
 def _check(folder: Path, text_model: TextModel) -> None:
     """Raises `UserError` if the written model answers otherwise than this one."""
     result = subprocess.run(
-        # Isolated: nothing of this repository can be imported.
-        [sys.executable, "-I", folder / SCRIPT, "--json"],
+        # Without this repository: neither script nor environment lead to modules.
+        [sys.executable, "-P", "-E", folder / SCRIPT, "--json"],
         cwd=folder,
         input="".join(question + "\n" for question in QUESTIONS).encode(),
         capture_output=True,
     )
     if result.returncode:
-        message = result.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise UserError(f"--output: the model was written, but not read: {message}")
+        said = result.stderr.decode(errors="replace").split("\n")
+        message = [line for line in said if line.strip()][-1:]
+        message = message or [f"the process ended with {result.returncode}"]
+        raise UserError(f"--output: the model was written, but not read: {message[0]}")
     found = [json.loads(line) for line in result.stdout.splitlines()]
     expected = text_model.serving_default(tf.constant(QUESTIONS))
     for name, values in expected.items():

@@ -46,6 +46,7 @@ class TextClassifier(TextModel):
         self.class_names = tuple(class_names)
         self.max_length = max_length
         self.num_heads = num_heads
+        self._hidden_dim = model.hidden_dim
         self._logits = lambda rows: model(rows, training=False)
 
     @tf.function(input_signature=[TEXT], autograph=False)
@@ -63,7 +64,7 @@ class TextClassifier(TextModel):
             tf.cast(ids.row_lengths(), tf.int32),
             [tf.TensorSpec([None, num_classes], tf.float32)],
             self.max_length,
-            lambda length: self.num_heads * length**2,
+            lambda n: max(self.num_heads * n, 4 * self._hidden_dim) * n,
             MAX_ROWS,
         )
         label_id = tf.argmax(scores, axis=1, output_type=tf.int32)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from common.errors import UserError
 
 # Texts that `outputs` hands to the graph at a time.
-CHUNK = 64
+CHUNK = 256
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 

@@ -51,6 +51,7 @@ class TextTranslator(TextModel):
         self._decode = lambda tokens: decode(tokenizer, tokens)
         self._encode = lambda text: encode(tokenizer, text, longest)
         self._search = lambda rows: search(model, rows, settings, static_shapes=False)
+        self._hidden_dim = model.hidden_dim
         self._logits = lambda rows, before: model(rows, before, training=False)
         self._vocabulary_size = tokenizer.vocabulary_size
 
@@ -94,7 +95,7 @@ class TextTranslator(TextModel):
             lengths,
             [tf.TensorSpec(shape, tf.string), tf.TensorSpec(shape, tf.float32)],
             self.longest,
-            lambda n: self.num_heads * n**2,
+            self._numbers,
             self._settings.batch_size,
         )
         blank = (lengths == 1)[:, None]
@@ -159,6 +160,17 @@ class TextTranslator(TextModel):
             outputs["translation"].decode(),
             float(outputs["score"]),
             bool(outputs["truncated"]),
+        )
+
+    def _numbers(self, length):
+        """Of the largest array of a search: scores, a cache's keys, logits."""
+        beams = self._settings.beam_size
+        keys = 2 * self._hidden_dim * (length + self._settings.extra_length)
+        return max(
+            self.num_heads * length**2,
+            beams * keys,
+            beams * self._vocabulary_size,
+            4 * self._hidden_dim * length,
         )
 
     def _log_probs(self, sources, targets):

@@ -130,6 +130,7 @@ class NextByteTask(Task):
 
     reads = "plain_text"
     unit = "bytes"
+    score_names = ("perplexity",)
 
     def _batches(self, split):
         dataset = DATASETS[self.config.data.dataset]

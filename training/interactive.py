@@ -78,7 +78,8 @@ def _print_each(run, lines, signature, show, columns=1):
     """
     typed = lines.isatty()
     if typed:
-        print(f"{run.task.prompt}; end with Ctrl-D", file=sys.stderr)
+        form = ", text<TAB>translation" if columns > 1 else ""
+        print(f"{run.task.prompt}{form}; end with Ctrl-D", file=sys.stderr)
     lines = (line.rstrip("\r\n") for line in iter(lines.readline, ""))
     # Many lines together: those of one length share a batch.
     chunk_size = 1 if typed else LINES_AT_A_TIME

@@ -25,7 +25,7 @@ class Run:
       task: a `training.tasks.task.Task`.
       tokenizer: of the task.
       model: with the restored weights.
-      checkpoints: to restore others.
+      checkpoints: to restore others, before the first text is answered.
       strategy: that the model was made under.
     """
 

@@ -346,7 +346,7 @@ def test_half_the_bytes(run, tmp_path):
     ]
     assert sizes[0] < 0.6 * sizes[1]
     assert "What rounding costs" in (tmp_path / "half/README.md").read_text()
-    with pytest.raises(UserError, match="not empty|empty folder or none"):
+    with pytest.raises(UserError, match="expected an empty folder or none"):
         export(run, tmp_path / "half")
 
 

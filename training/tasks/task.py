@@ -53,6 +53,7 @@ class Task(ABC):
       texts: entries of a batch that are token ids of texts of their own.
       metric: which of `Totals.metrics` picks the best checkpoint.
       higher_is_better: the direction.
+      score_names: which of the scores of its evaluation say how good a model is.
       fields: {whole name: `common.fields.Field`} of the config, the task's own.
 
     Args:
@@ -65,6 +66,7 @@ class Task(ABC):
     texts = ("inputs",)
     metric = "loss"
     higher_is_better = False
+    score_names = ("loss", "accuracy")
     fields: Mapping[str, Field] = {}
 
     def __init__(self, config, tokenizer):

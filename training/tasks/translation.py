@@ -58,6 +58,7 @@ class TranslationTask(Task):
     texts = ("inputs", "targets")
     metric = "loss"
     higher_is_better = False
+    score_names = tuple(METRICS)
     fields = {
         **below("data", {**BUCKET_FIELDS, **ParallelData.FIELDS}),
         "train.batch_unit": choice(
