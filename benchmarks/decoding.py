@@ -15,7 +15,7 @@ from benchmarks.timing import interleave, speedup
 from common.errors import UserError
 from decoding.beam_search import beam_search
 from models import build_encoder_decoder
-from models.attention.cache import State, num_bytes
+from models.attention.cache import State, longer, num_bytes
 from models.convert import fold_rotations
 
 VOCABULARY_SIZE = 32_000
@@ -181,8 +181,7 @@ class Prefixes(NamedTuple):
         return cls(ops.zeros((batch_size, beams, 0), "int32"))
 
     def grow(self, positions):
-        more = positions - self.tokens.shape[2]
-        return Prefixes(ops.pad(self.tokens, ((0, 0), (0, 0), (0, more))))
+        return Prefixes(longer(self.tokens, positions, axis=2))
 
     def settle(self, position):
         return self
