@@ -100,14 +100,11 @@ def export(
 
 def _round(run: Run, model: keras.Model, dtype: str) -> dict:
     """Rounds the weights; {score: [before, after]} on validation data."""
-    scores = []
-    for rounded in (False, True):
-        if rounded:
-            for weight in model.weights:
-                weight.assign(tf.cast(tf.cast(weight.value, dtype), weight.dtype))
-        found = run.task.evaluate(model, "validation", run.strategy).scores
-        scores.append(found)
-    return {name: [found[name] for found in scores] for name in run.task.score_names}
+    before = run.task.evaluate(model, "validation", run.strategy).scores
+    for weight in model.weights:
+        weight.assign(tf.cast(tf.cast(weight.value, dtype), weight.dtype))
+    after = run.task.evaluate(model, "validation", run.strategy).scores
+    return {name: [before[name], after[name]] for name in run.task.score_names}
 
 
 def _script(text_model: TextModel) -> str:
