@@ -50,7 +50,7 @@ def measure(
       lengths: tokens of a text.
       size: a key of `models.SIZES`.
       task: "classification" or "translation".
-      rounds: that count; of 64 texts a tenth as many, at least 3. Of fewer than 100
+      rounds: that count; of 64 texts a twentieth as many, at least 3. Of fewer than 100
         the 99th percentile is about the longest.
 
     Raises:
@@ -69,7 +69,7 @@ def measure(
                 many[name] = model.exported(texts)
                 many[name, "evaluation"] = model.evaluating(texts)
             one = interleave(one, rounds, f"one text of {length}")
-            many = interleave(many, max(rounds // 10, 3), f"{BATCH} texts of {length}")
+            many = interleave(many, max(rounds // 20, 3), f"{BATCH} texts of {length}")
             for name, model in each.items():
                 row = {
                     "benchmark": "serve",

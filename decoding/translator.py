@@ -1,6 +1,5 @@
 """Translating many texts under a `tf.distribute` strategy, as evaluation does."""
 
-import functools
 import logging
 from collections.abc import Callable
 
@@ -30,8 +29,8 @@ class Translator:
         of the last.
       strategy: that the model was made under; each replica searches for a batch of its
         own.
-      static_shapes: trace a search for each bucket, as a TPU needs. Otherwise one
-        serves all that have as many rows.
+      static_shapes: trace a search for each bucket, whose batches are then filled up,
+        as a TPU needs. Otherwise one serves them all.
     """
 
     def __init__(
@@ -45,20 +44,16 @@ class Translator:
         with strategy.scope():
             self._folded = fold_rotations(model)
 
-        @functools.cache
-        def searching(num_rows):
-            spec = tf.TensorSpec([num_rows, None], tf.int32)
-            return tf.function(
-                lambda rows: search(self._folded, rows, settings, static_shapes),
-                input_signature=None if static_shapes else [spec],
-                autograph=False,
-            )
-
+        signature = None if static_shapes else [tf.TensorSpec([None, None], tf.int32)]
+        searched = tf.function(
+            lambda rows: search(self._folded, rows, settings, static_shapes),
+            input_signature=signature,
+            autograph=False,
+        )
+        self._static_shapes = static_shapes
         self._search = tf.function(
             # Not the inner function itself: a strategy would give it all rows.
-            lambda rows: strategy.run(
-                lambda rows: searching(rows.shape[0])(rows), args=(rows,)
-            ),
+            lambda rows: strategy.run(lambda rows: searched(rows), args=(rows,)),
             autograph=False,
         )
 
@@ -89,6 +84,8 @@ class Translator:
         buckets = self.buckets.extended(longest)
         buckets.rows = -(-buckets.rows // self._replicas) * self._replicas
         for indices, rows in buckets.fill(sources, END):
+            if not self._static_shapes:
+                rows = rows[: -(-len(indices) // self._replicas) * self._replicas]
             tokens, scores = self._found(rows)
             if not (scores[: len(indices), 0] > IMPOSSIBLE).all():
                 raise UserError("expected a trained model, found weights not finite")

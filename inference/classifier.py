@@ -63,8 +63,7 @@ class TextClassifier(TextModel):
             lambda rows: [self._scores(padded(tf.gather(ids, rows)))],
             tf.cast(ids.row_lengths(), tf.int32),
             [tf.TensorSpec([None, num_classes], tf.float32)],
-            self.max_length,
-            lambda n: max(self.num_heads * n, 4 * self._hidden_dim) * n,
+            lambda n: tf.maximum(self.num_heads * n, 4 * self._hidden_dim) * n,
             MAX_ROWS,
         )
         label_id = tf.argmax(scores, axis=1, output_type=tf.int32)

@@ -94,7 +94,6 @@ class TextTranslator(TextModel):
             best,
             lengths,
             [tf.TensorSpec(shape, tf.string), tf.TensorSpec(shape, tf.float32)],
-            self.longest,
             self._numbers,
             self._settings.batch_size,
         )
@@ -130,8 +129,7 @@ class TextTranslator(TextModel):
             log_probs,
             tf.cast(longer, tf.int32),
             [tf.TensorSpec([None], tf.float32)],
-            self.longest,
-            lambda n: max(self.num_heads * n, self._vocabulary_size) * n,
+            lambda n: tf.maximum(self.num_heads * n, self._vocabulary_size) * n,
             self._settings.batch_size,
         )
         return {
@@ -166,11 +164,13 @@ class TextTranslator(TextModel):
         """Of the largest array of a search: scores, a cache's keys, logits."""
         beams = self._settings.beam_size
         keys = 2 * self._hidden_dim * (length + self._settings.extra_length)
-        return max(
-            self.num_heads * length**2,
-            beams * keys,
-            beams * self._vocabulary_size,
-            4 * self._hidden_dim * length,
+        return tf.reduce_max(
+            [
+                self.num_heads * length**2,
+                beams * keys,
+                beams * self._vocabulary_size,
+                4 * self._hidden_dim * length,
+            ]
         )
 
     def _log_probs(self, sources, targets):

@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
+from models.dense import seeded_dense
 from models.embedding import PADDING_ID, TokenEmbedding
-from models.seeds import derive_seed, seeded_dense
+from models.seeds import derive_seed
 
 
 @keras.saving.register_keras_serializable("transevolve")

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from keras import initializers, layers
+from keras import layers
 
 
 def derive_seed(seed: int, *path: str) -> int:
@@ -22,12 +22,6 @@ def derive_seed(seed: int, *path: str) -> int:
         digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
         seed = int.from_bytes(digest[:4], "big") >> 1
     return seed
-
-
-def seeded_dense(units: int, name: str, seed: int, **options) -> layers.Dense:
-    """A dense layer whose kernel is drawn by its path below the owner of `seed`."""
-    kernel = initializers.GlorotUniform(derive_seed(seed, name, "kernel"))
-    return layers.Dense(units, kernel_initializer=kernel, name=name, **options)
 
 
 def seeded_dropout(rate: float, name: str, seed: int, **options) -> layers.Dropout:

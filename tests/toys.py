@@ -14,8 +14,9 @@ from inference.text_model import TEXT, TextModel, padded
 from models import ARCHITECTURES
 from models.architecture import Architecture, Variant
 from models.attention import MECHANISMS
+from models.dense import seeded_dense
 from models.embedding import TokenEmbedding
-from models.seeds import derive_seed, seeded_dense
+from models.seeds import derive_seed
 from tests.models.toy_attention import MeanAttention
 from training.losses import cross_entropy, masked_sums
 from training.metrics import Totals

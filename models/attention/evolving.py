@@ -6,6 +6,7 @@ from keras import ops
 from models.attention.heads import split_heads
 from models.attention.mechanism import Attention
 from models.attention.time_features import time_features
+from models.dense import linear
 from models.products import with_gradients
 from models.seeds import derive_seed, seeded_dropout
 
@@ -86,8 +87,8 @@ class TimeEvolvingAttention(Attention):
 
     def project(self, x, context, training=None):
         """Q = X Wq and K = C Wk, each (batch, length, D), after dropout."""
-        queries = ops.matmul(x, self.query_kernel)
-        keys = ops.matmul(context, self.key_kernel)
+        queries = linear(x, self.query_kernel)
+        keys = linear(context, self.key_kernel)
         queries = self.query_dropout(queries, training=training)
         keys = self.key_dropout(keys, training=training)
         return queries, keys
@@ -100,7 +101,7 @@ class TimeEvolvingAttention(Attention):
         Args:
           keys: K, (batch, keys, D).
         """
-        return split_heads(ops.matmul(keys, self.directions()), self.num_heads)
+        return split_heads(linear(keys, self.directions()), self.num_heads)
 
     def directions(self):
         """What K is multiplied by to give b^l: (D, heads * depths)."""

@@ -7,6 +7,7 @@ from keras import ops
 from models.attention.cache import Slots
 from models.attention.evolving import TimeEvolvingAttention
 from models.attention.heads import MASKED, merge_heads, scaled_scores, split_heads
+from models.dense import linear
 
 
 class Memory(NamedTuple):
@@ -119,8 +120,8 @@ class EvolvingSoftmaxAttention(TimeEvolvingAttention):
         Returns:
           K, (batch, heads, keys, D/H), and b^l, (batch, heads, depths, keys).
         """
-        keys = ops.matmul(context, self.key_kernel)
-        biases = ops.einsum("bkn->bnk", ops.matmul(keys, directions))
+        keys = linear(context, self.key_kernel)
+        biases = ops.einsum("bkn->bnk", linear(keys, directions))
         batch, length, _ = ops.shape(context)
         biases = ops.reshape(biases, (batch, self.num_heads, self.num_depths, length))
         if padding_mask is not None:
@@ -130,7 +131,7 @@ class EvolvingSoftmaxAttention(TimeEvolvingAttention):
 
     def _scaled_queries(self, x):
         """Q times the scale, (batch, heads, queries, D/H), of (batch, queries, d)."""
-        queries = ops.matmul(x, self.query_kernel) * self.scale
+        queries = linear(x, self.query_kernel) * self.scale
         return split_heads(queries, self.num_heads)
 
     def _probabilities(self, scores, biases, visible=None):

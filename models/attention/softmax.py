@@ -7,8 +7,8 @@ from keras import ops
 from models.attention.cache import Slots
 from models.attention.heads import MASKED, merge_heads, scaled_scores, split_heads
 from models.attention.mechanism import Attention
+from models.dense import seeded_dense
 from models.products import with_gradients
-from models.seeds import seeded_dense
 
 
 class KeysAndValues(NamedTuple):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from models.dense import linear
 from models.fidelity import check_fidelity
 from models.products import Product
 from models.seeds import derive_seed
@@ -127,7 +128,7 @@ class RotationDense(keras.layers.Layer):
         return ops.matmul(left * values, ops.cast(self.right, self.compute_dtype))
 
     def call(self, x):
-        return ops.matmul(x, self.kernel()) + self.bias
+        return linear(x, self.kernel()) + self.bias
 
     def products(self):
         """Those that fold U S V in a training step; inference folds it for good."""

@@ -4,8 +4,9 @@ import keras
 from keras.layers import LayerNormalization
 
 from models.attention import make_attention
+from models.dense import seeded_dense
 from models.feed_forward import FeedForward
-from models.seeds import derive_seed, seeded_dense, seeded_dropout
+from models.seeds import derive_seed, seeded_dropout
 
 
 class TransformerLayer(keras.layers.Layer):

@@ -5,7 +5,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.batches import MAX_NUMBERS, in_batches, lengths_up_to
+from inference.batches import MAX_NUMBERS, SHORT, in_batches
 
 LONGEST, MAX_ROWS = 4000, 8
 
@@ -28,7 +28,6 @@ def batched(lengths):
         function,
         lengths,
         [tf.TensorSpec([None], dtype) for dtype in (*[tf.int32] * 3, tf.string)],
-        LONGEST,
         lambda length: 8 * length**2,
         MAX_ROWS,
     )
@@ -41,12 +40,6 @@ def test_every_row_is_in_one_batch_of_about_its_length(lengths):
     np.testing.assert_array_equal(rows, np.arange(len(lengths)))
     assert [int(name) for name in names] == lengths.tolist()
     assert (sizes <= MAX_ROWS).all()
-    assert (longest <= np.maximum(lengths * 3 // 2, 8)).all()
+    assert (longest <= np.maximum((lengths * 3 + 2) // 2, SHORT)).all()
     numbers = sizes * 8 * longest.astype("int64") ** 2
     assert ((numbers <= MAX_NUMBERS) | (sizes == 1)).all()
-
-
-def test_lengths_that_share_a_batch():
-    assert lengths_up_to(50) == [8, 12, 16, 24, 32, 48, 50]
-    assert lengths_up_to(5) == [5]
-    assert lengths_up_to(16) == [8, 12, 16]
