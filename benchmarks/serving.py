@@ -56,7 +56,7 @@ def measure(
     Raises:
       UserError: if a model is unknown, or has no decoder that is wanted.
     """
-    served = {"classification": _Classifier, "translation": _Translator}[task]
+    served = SERVED[task]
     models.check(names, decoding=task == "translation")
     with tempfile.TemporaryDirectory() as folder:
         each = {name: served(name, size, max(lengths), Path(folder)) for name in names}
@@ -96,7 +96,10 @@ def measure(
 
 
 class _Served:
-    """A model that nobody has trained, and its export, loaded."""
+    """A model that nobody has trained, and its export, loaded.
+
+    A subclass is called with a model's name and size, the longest text and a folder.
+    """
 
     def __init__(self, text_model, folder):
         self.text_model = text_model
@@ -176,6 +179,9 @@ class _Translator(_Served):
             self.model, self.tokenizer, settings, (length,), strategy
         )
         return lambda: translator.translate(texts)
+
+
+SERVED = {"classification": _Classifier, "translation": _Translator}
 
 
 @functools.cache

@@ -59,8 +59,8 @@ def export(
       scores on validation data, before and after.
 
     Raises:
-      UserError: for a bad argument or a workdir without a run, or if the model answers
-        otherwise than the run.
+      UserError: for a bad argument or a workdir without a run, if the folder cannot be
+        written, or if the model answers otherwise than the run.
     """
     if is_remote(output):
         raise UserError(f"--output={output}: expected a local folder, to be copied")
@@ -78,7 +78,11 @@ def export(
     text_model = run.task.text_model(model, dtype)
     with unfinished(output.parent) as folder:
         logger.info("writing the model")
-        text_model.save(folder / VERSION)
+        try:
+            text_model.save(folder / VERSION)
+        except tf.errors.OpError as error:
+            said = " ".join(error.message.split())
+            raise UserError(f"--output={output}: not written: {said}") from None
         (folder / SCRIPT).write_text(_script(text_model))
         weights = "of the best checkpoint"
         if average_checkpoints:

@@ -1,6 +1,6 @@
 """A trained model with its tokenizer in one TensorFlow graph."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +15,7 @@ CHUNK = 256
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
-class TextModel(tf.Module):
+class TextModel(tf.Module, ABC):
     """Text in, answers out; exported as it is, so that no answer can differ.
 
     A subclass has a `tf.function` of input signature [TEXT] for each of its

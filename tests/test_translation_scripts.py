@@ -124,6 +124,8 @@ def test_what_cannot_be_scored_is_named(run, flags, text, message):
     result = script("evaluate.py", f"--workdir={run}", *flags, input_text=text)
     assert result.returncode == 1 and "Traceback" not in result.stderr
     assert result.stderr.splitlines()[-1].startswith(f"error: {message}")
+    # What was right before it is answered.
+    assert len(result.stdout.splitlines()) == text.count("\teins")
 
 
 @pytest.mark.long

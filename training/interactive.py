@@ -81,21 +81,37 @@ def _print_each(run, lines, signature, show, columns=1):
         form = ", text<TAB>translation" if columns > 1 else ""
         print(f"{run.task.prompt}{form}; end with Ctrl-D", file=sys.stderr)
     lines = (line.rstrip("\r\n") for line in iter(lines.readline, ""))
+    rows = (_split(line, i, columns) for i, line in enumerate(lines, start=1))
     # Many lines together: those of one length share a batch.
     chunk_size = 1 if typed else LINES_AT_A_TIME
     number = 0
     with progress_bar(desc="answering", unit=" lines", disable=typed) as bar:
-        while chunk := list(islice(lines, chunk_size)):
-            texts = [
-                _split(line, i, columns) for i, line in enumerate(chunk, number + 1)
-            ]
+        for chunk in _chunks(rows, chunk_size):
+            texts = map(list, zip(*chunk, strict=True))
             for outputs in run.text_model.outputs(
-                signature, *map(list, zip(*texts, strict=True)), on_progress=bar.update
+                signature, *texts, on_progress=bar.update
             ):
                 number += 1
                 print(show(outputs), flush=True)
                 if outputs["truncated"]:
                     logger.warning("line %d: cut; %s", number, run.text_model.limits)
+
+
+def _chunks(rows, size):
+    """Lists of so many rows; those before a row that is an error come before it."""
+    chunk = []
+    try:
+        for row in rows:
+            chunk.append(row)
+            if len(chunk) == size:
+                yield chunk
+                chunk = []
+    except UserError:
+        if chunk:
+            yield chunk
+        raise
+    if chunk:
+        yield chunk
 
 
 def _split(line, number, columns):
