@@ -13,6 +13,9 @@ CONFIG = config_flags.DEFINE_config_file(
     "Task, variant and preset, e.g. configs/listops.py:transevolve-fullff-1,laptop.",
 )
 WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run.")
+PROFILE = flags.DEFINE_string(
+    "profile", None, "FIRST:LAST: these steps are profiled, for TensorBoard."
+)
 make_strategy = cli.define_strategy(
     "auto", "one_device", "mirrored", "multi_worker", "tpu"
 )
@@ -21,7 +24,8 @@ make_strategy = cli.define_strategy(
 def main():
     from training.train import train_and_evaluate
 
-    print(json.dumps(train_and_evaluate(CONFIG.value, WORKDIR.value, make_strategy())))
+    arguments = (CONFIG.value, WORKDIR.value, make_strategy(), PROFILE.value)
+    print(json.dumps(train_and_evaluate(*arguments)))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ class Loop:
       log: a `MetricsLog`; None where another worker writes.
       state: a `RunState`, where to begin; it moves along.
       agreement: of the workers.
+      profile: a `Profile` of some of its steps, or None.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Loop:
         log,
         state,
         agreement,
+        profile=None,
     ):
         self.task = task
         self.trainer = trainer
@@ -55,6 +57,7 @@ class Loop:
         self.log = log
         self.state = state
         self._agreement = agreement
+        self._profile = profile
         self.settings = task.config.train
         self._saved = (state.step, time.monotonic())
         self._saves = []
@@ -72,6 +75,8 @@ class Loop:
           DataError: for bad input that comes late in a stream.
         """
         state, start = self.state, time.monotonic()
+        if self._profile is not None:
+            self._profile.check(state.step, self._total)
         batches = self.training_batches.train(self.task.config.seed, state.step)
         try:
             with (
@@ -110,6 +115,8 @@ class Loop:
                 ) from None
             raise
         finally:
+            if self._profile is not None:
+                self._profile.close()
             if self.log is not None:
                 self.log.close()
 
@@ -155,6 +162,9 @@ class Loop:
                 self._total,
             )
             num_steps = min(self._steps_per_loop, stop - state.step)
+            if self._profile is not None:
+                self._profile.at(state.step)
+                num_steps = min(num_steps, self._profile.steps_left(state.step))
             new = self.trainer.train(iterator, num_steps)
             self._watch(bar, new)
             state.totals = Totals(*map(sum, zip(state.totals, new, strict=True)))

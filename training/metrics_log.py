@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import tensorflow as tf
+from tensorboard.plugins.hparams import api as hparams
 
 from common.checksums import DamagedError
 
@@ -51,8 +52,9 @@ class MetricsLog:
         unfinished.write_bytes(kept)
         unfinished.replace(self._path)
         self.lines = lines
+        self._tensorboard = workdir / "tensorboard"
         self._writers = {
-            split: tf.summary.create_file_writer(str(workdir / "tensorboard" / split))
+            split: tf.summary.create_file_writer(str(self._tensorboard / split))
             for split in ("train", "validation")
         }
 
@@ -74,6 +76,25 @@ class MetricsLog:
         with self._writers[split].as_default(step=step):
             for name, value in {**metrics, **(others or {})}.items():
                 tf.summary.scalar(name, value)
+
+    def write_hyperparameters(self, fields: dict, metric: str) -> None:
+        """Writes a config, for TensorBoard's page that compares runs by them.
+
+        Args:
+          fields: {"train.batch_size": 80, ...}.
+          metric: which one of validation to show beside them.
+        """
+        simple = (bool, int, float, str)
+        fields = {
+            name: value if isinstance(value, simple) else str(value)
+            for name, value in fields.items()
+        }
+        with tf.summary.create_file_writer(str(self._tensorboard)).as_default():
+            hparams.hparams_config(
+                [hparams.HParam(name) for name in fields],
+                [hparams.Metric(metric, group="validation")],
+            )
+            hparams.hparams(fields)
 
     def close(self) -> None:
         """Writes what TensorBoard's files still lack."""

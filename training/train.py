@@ -18,6 +18,7 @@ from training.interruption import catch_signals
 from training.lock import locked
 from training.loop import Loop
 from training.metrics_log import MetricsLog
+from training.profile import Profile
 from training.strategy import announce, make_strategy, separate_dropout
 from training.tasks import TASKS
 from training.trainer import Trainer
@@ -29,7 +30,12 @@ PLACES = {"data.dir", "data.cache_dir"}
 logger = logging.getLogger("transevolve")
 
 
-def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None = None):
+def train_and_evaluate(
+    config,
+    workdir,
+    strategy: tf.distribute.Strategy | None = None,
+    profile: str | None = None,
+):
     """Trains from the config, or from the workdir's last checkpoint, to the end.
 
     Each epoch, or every `train.validate_every` steps, ends with an evaluation on
@@ -40,6 +46,7 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
       config: as from a file in `configs/`.
       workdir: folder of the run; docs/runs.md, "The workdir", lists what it holds.
       strategy: None for one device.
+      profile: steps, see `Profile`.
 
     Returns:
       The step reached, and the best validation score, by its name.
@@ -53,15 +60,16 @@ def train_and_evaluate(config, workdir, strategy: tf.distribute.Strategy | None 
     announce(strategy)
     _report_filling(config, strategy)
     workdir = make_path(workdir, "--workdir")
+    profile = None if profile is None else Profile(profile, workdir)
     agreement = Agreement(strategy)
     with (
         locked(workdir) if agreement.is_chief else nullcontext(),
         agreement.own_errors(),
     ):
-        return _train(config, workdir, strategy, agreement)
+        return _train(config, workdir, strategy, agreement, profile)
 
 
-def _train(config, workdir, strategy, agreement):
+def _train(config, workdir, strategy, agreement, profile):
     keras.utils.set_random_seed(config.seed)
     if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -108,6 +116,7 @@ def _train(config, workdir, strategy, agreement):
     log = None
     if agreement.is_chief:
         log = MetricsLog(workdir, state.logged_lines, state.log_sum)
+        log.write_hyperparameters(configuration.flatten(config), task.metric)
     loop = Loop(
         task,
         trainer,
@@ -118,6 +127,7 @@ def _train(config, workdir, strategy, agreement):
         log,
         state,
         agreement,
+        profile if agreement.is_chief else None,
     )
     with catch_signals() as interruption:
         loop.run(interruption)
