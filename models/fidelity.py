@@ -1,14 +1,43 @@
 """Whose choices, where the paper and the authors' code differ: docs/fidelity.md."""
 
-FIDELITIES = ("paper", "official")
+PROFILES = ("paper", "official")
+# What the two profiles differ in.
+CHOICES = {
+    "phase": "the phase of T^l (equation 7)",
+    "depth_index": "whether depths count from 1 or from 0",
+    "score_scale": "the scale of the scores",
+    "rotation_phase": "the phases in U and V (equation 10)",
+    "rotation_scale": "the scale of U (equation 10)",
+    "singular_values": "how many are held; the same ones act",
+}
+EXPECTED = (
+    f"{' or '.join(PROFILES)}, and +{', +'.join(CHOICES)} for each choice that is "
+    "to be the other's"
+)
 
 
-def check_fidelity(fidelity: str) -> str:
-    """Returns `fidelity` if it is a known profile.
+def official_choices(fidelity: str) -> frozenset[str]:
+    """Those of `CHOICES` that are as in the authors' code.
+
+    Args:
+      fidelity: a profile, as in "official", or a profile but for some choices, as in
+        "paper+phase+score_scale".
 
     Raises:
-      ValueError: if it is neither "paper" nor "official".
+      ValueError: if it is neither.
     """
-    if fidelity not in FIDELITIES:
-        raise ValueError(f"fidelity must be one of {FIDELITIES}, got {fidelity!r}")
-    return fidelity
+    profile, *others = fidelity.split("+")
+    known = profile in PROFILES and set(others) <= CHOICES.keys()
+    if not known or len(set(others)) < len(others):
+        raise ValueError(f"fidelity must be {EXPECTED}, got {fidelity!r}")
+    others = frozenset(others)
+    return others if profile == "paper" else CHOICES.keys() - others
+
+
+def is_fidelity(value) -> bool:
+    """Whether `official_choices` takes it."""
+    try:
+        official_choices(value)
+    except (ValueError, AttributeError):
+        return False
+    return True

@@ -26,8 +26,8 @@ class TimeEvolvingAttention(Attention):
     Args:
       num_heads, num_depths, use, seed: see `Attention`.
       dropout: on queries and keys.
-      fidelity: "paper" or "official": the phases of T^l, and the scale of the
-        scores, 1/sqrt(d/H) or 1/sqrt(D/H).
+      fidelity: see `models.fidelity`; of it the phases of T^l, and the scale of the
+        scores, 1/sqrt(d/H) or, in the official code, 1/sqrt(D/H).
     """
 
     def __init__(self, *args, **kwargs):
@@ -73,7 +73,8 @@ class TimeEvolvingAttention(Attention):
     @property
     def scale(self):
         """Factor on the scores A0."""
-        width = self.hidden_dim if self.fidelity == "paper" else self.projected_dim
+        official = "score_scale" in self.official_choices
+        width = self.projected_dim if official else self.hidden_dim
         return (width / self.num_heads) ** -0.5
 
     def time_vectors(self):

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from models.fidelity import check_fidelity
+from models.fidelity import official_choices
 
 USES = ("self", "causal", "cross")
 # What a mechanism must define to be used so.
@@ -81,7 +81,7 @@ class Attention(keras.layers.Layer):
       num_depths: L, how many times the block attends.
       use: of `USES`; "causal" lets query i see keys 0..i only.
       dropout: rate of the model.
-      fidelity: "paper" or "official", where a mechanism differs between the two.
+      fidelity: see `models.fidelity`, where a mechanism differs by it.
       seed: of the initial weights and of the dropout.
 
     Raises:
@@ -115,7 +115,8 @@ class Attention(keras.layers.Layer):
         self.num_depths = num_depths
         self.use = use
         self.dropout = dropout
-        self.fidelity = check_fidelity(fidelity)
+        self.fidelity = fidelity
+        self.official_choices = official_choices(fidelity)
         self.seed = seed
 
     @property

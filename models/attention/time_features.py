@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.fidelity import check_fidelity
+from models.fidelity import official_choices
 
 
 def time_features(time_dim: int, num_depths: int, fidelity: str) -> np.ndarray:
@@ -10,15 +10,15 @@ def time_features(time_dim: int, num_depths: int, fidelity: str) -> np.ndarray:
 
     T^l is the product of row l with the learned coefficients w^l:
 
-        paper:    [sin(j l / P)]_j, [cos(j l / P)]_j,  j = 1..d'/2,  l = 1..L,
-                  P = d' L / 2 pi
-        official: [sin(p l pi / 64)]_p, [cos(p l pi / 64)]_p,
-                  p = 0..d'/2 - 1,  l = 0..L - 1
+        paper:    [sin(j l / P)]_j, [cos(j l / P)]_j,  j = 1..d'/2,  P = d' L / 2 pi
+        official: [sin(p l pi / 64)]_p, [cos(p l pi / 64)]_p,  p = 0..d'/2 - 1
+
+    with l = 1..L in the paper, and l = 0..L - 1 in the official code.
 
     Args:
       time_dim: d', even.
       num_depths: L, the depth of the block.
-      fidelity: "paper" or "official".
+      fidelity: see `models.fidelity`; of it "phase" and "depth_index".
 
     Returns:
       float32 array of shape (num_depths, time_dim), radians' sines first.
@@ -28,13 +28,12 @@ def time_features(time_dim: int, num_depths: int, fidelity: str) -> np.ndarray:
     """
     if time_dim % 2:
         raise ValueError(f"time_dim must be even, got {time_dim}")
-    if check_fidelity(fidelity) == "paper":
-        depths = np.arange(1, num_depths + 1)
-        frequencies = np.arange(1, time_dim // 2 + 1)
-        phases = np.outer(depths, frequencies) * 2 * np.pi / (time_dim * num_depths)
-    else:
-        depths = np.arange(num_depths)
-        frequencies = np.arange(time_dim // 2)
+    official = official_choices(fidelity)
+    depths = np.arange(num_depths) + ("depth_index" not in official)
+    frequencies = np.arange(time_dim // 2) + ("phase" not in official)
+    if "phase" in official:
         phases = np.outer(depths, frequencies) * np.pi / 64
+    else:
+        phases = np.outer(depths, frequencies) * 2 * np.pi / (time_dim * num_depths)
     features = np.concatenate([np.sin(phases), np.cos(phases)], axis=1)
     return features.astype("float32")

@@ -1,8 +1,8 @@
 """TransEvolve: attention that evolves with depth (sections 4 to 6)."""
 
-from common.fields import choice, fail, integer
+from common.fields import Field, choice, fail, integer
 from models.architecture import Architecture, Variant
-from models.fidelity import FIDELITIES
+from models.fidelity import EXPECTED, is_fidelity
 from models.transevolve.block import FEED_FORWARDS
 from models.transevolve.decoder import TransEvolveDecoder
 from models.transevolve.encoder import TransEvolveEncoder
@@ -44,9 +44,10 @@ ARCHITECTURE = Architecture(
         ),
         "num_blocks": integer("Blocks of encoder and of decoder."),
         "num_depths": integer("Depths of a block."),
-        "fidelity": choice(
+        "fidelity": Field(
             "Whose choices: the paper's or the authors' code's (docs/fidelity.md).",
-            *FIDELITIES,
+            EXPECTED,
+            is_fidelity,
         ),
     },
     check=check,

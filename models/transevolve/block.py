@@ -25,7 +25,7 @@ class TransEvolveBlock(keras.layers.Layer):
       ffn_dim: inner size of the feed-forward.
       attention: mechanism and hyperparameters, see `models.attention.make_attention`.
       feed_forward: "dense" (fullFF) or "rotation" (randomFF).
-      fidelity: "paper" or "official".
+      fidelity: see `models.fidelity`.
       dropout: rate on queries, keys and each sublayer's output.
       seed: non-negative integer; fixes initial weights, dropout and the rotations.
     """

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from models.dense import linear
-from models.fidelity import check_fidelity
+from models.fidelity import official_choices
 from models.products import Product
 from models.seeds import derive_seed
 
@@ -14,10 +14,11 @@ def rotation_matrix(frequencies, depth, num_depths, scale_size, fidelity):
     """The approximate rotation matrix U^l of equation 10, or leading rows of it.
 
         paper:    [sin(w_ij j l / P), cos(w_ij j l / P)],  j = 1..size/2,
-                  l = depth + 1,  P = size L / 2 pi
-        official: [sin(w_ip p l pi / size), cos(...)],  p = 0..size/2 - 1,  l = depth
+                  P = size L / 2 pi
+        official: [sin(w_ip p l pi / size), cos(...)],  p = 0..size/2 - 1
 
-    divided by the square root of `scale_size`.
+    divided by the square root of `scale_size`, with l = depth + 1 in the paper, and
+    l = depth in the official code.
 
     Args:
       frequencies: w, (rows, size/2).
@@ -25,20 +26,22 @@ def rotation_matrix(frequencies, depth, num_depths, scale_size, fidelity):
       num_depths: L.
       scale_size: what the entries are scaled by: the matrix's own size in the
         paper, the layer's output size in the official code.
-      fidelity: "paper" or "official".
+      fidelity: see `models.fidelity`; of it "rotation_phase" and "depth_index".
 
     Returns:
       float32 array of shape (rows, size).
     """
     size = 2 * frequencies.shape[1]
-    if check_fidelity(fidelity) == "paper":
-        step = 2 * np.pi * (depth + 1) / (size * num_depths)
+    official = official_choices(fidelity)
+    index = depth + ("depth_index" not in official)
+    if "rotation_phase" not in official:
+        step = 2 * np.pi * index / (size * num_depths)
         phases = step * np.arange(1, size // 2 + 1)
     else:
         # The angles reach thousands of radians, where rounding shows: as the
         # authors do, in float32.
         phases = np.float32(np.pi / size) * np.arange(size // 2, dtype="float32")
-        phases *= np.float32(depth)
+        phases *= np.float32(index)
         frequencies = frequencies.astype("float32")
     angles = frequencies * phases
     matrix = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
@@ -58,8 +61,8 @@ class RotationDense(keras.layers.Layer):
       units: output size, even, as the input size must be.
       depth: 0..num_depths - 1, the place in the block.
       num_depths: L, the depth of the block.
-      fidelity: "paper" or "official": phases and scales of U and V, and the number
-        of singular values held, min(input, output) or input.
+      fidelity: see `models.fidelity`; of it what is about rotations and singular
+        values.
       seed: of the draw and of the initial diagonal; layers that share seed and depth
         share U and V.
     """
@@ -69,7 +72,8 @@ class RotationDense(keras.layers.Layer):
         self.units = units
         self.depth = depth
         self.num_depths = num_depths
-        self.fidelity = check_fidelity(fidelity)
+        self.fidelity = fidelity
+        self._official = official_choices(fidelity)
         self.seed = seed
 
     def build(self, input_shape):
@@ -79,7 +83,7 @@ class RotationDense(keras.layers.Layer):
                 f"rotations need even sizes, got {input_dim} and {self.units}"
             )
         self.rank = min(input_dim, self.units)
-        held = self.rank if self.fidelity == "paper" else input_dim
+        held = input_dim if "singular_values" in self._official else self.rank
         limit = (6 / self.rank) ** 0.5
         self.singular_values = self.add_weight(
             name="singular_values",
@@ -110,11 +114,9 @@ class RotationDense(keras.layers.Layer):
           right: (rows, units/2) with at least min(input, units) rows.
         """
         input_dim = left.shape[0]
-        paper = self.fidelity == "paper"
+        scale_size = self.units if "rotation_scale" in self._official else input_dim
         arguments = (self.depth, self.num_depths)
-        left = rotation_matrix(
-            left, *arguments, input_dim if paper else self.units, self.fidelity
-        )
+        left = rotation_matrix(left, *arguments, scale_size, self.fidelity)
         right = rotation_matrix(
             right[: self.rank], *arguments, self.units, self.fidelity
         )

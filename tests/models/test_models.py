@@ -231,7 +231,7 @@ def test_rotation_rows_have_the_norms_of_appendix_b(width, units):
     [
         ({"attention": {"name": "quick"}}, "attention must be one of"),
         ({"feed_forward": "none"}, "feed_forward must be one of"),
-        ({"fidelity": "exact"}, "fidelity must be one of"),
+        ({"fidelity": "exact"}, "fidelity must be paper or official, and"),
         ({"num_heads": 5}, "must be a multiple of twice num_heads=5"),
     ],
 )
