@@ -17,6 +17,7 @@ from benchmarks.timing import interleave, speedup
 from data.tokenizers.bytes import ByteTokenizer
 from data.tokenizers.subword_vocabulary import learn
 from data.tokenizers.subwords import END, SubwordTokenizer
+from decoding.translation import longest_source
 from decoding.translator import Translator
 from inference.classifier import TextClassifier
 from inference.translator import TextTranslator
@@ -157,6 +158,8 @@ class _Translator(_Served):
                 "batch_size": BATCH,
             }
         )
+        # Neither the export nor the evaluation may cut a text.
+        longest = longest_source((longest,))
         text_model = TextTranslator(
             self.model, self.tokenizer, self.settings, longest, config["num_heads"]
         )
