@@ -42,7 +42,7 @@ COMMANDS = {
     ),
     "serve": (
         "serving",
-        [groups.models("small", "64,256,1024,2048,4096"), groups.TASK, groups.ROUNDS],
+        [groups.models("small", "64,256,1024,2048,4096"), groups.SERVED, groups.ROUNDS],
     ),
     "input": ("pipeline", [groups.CONFIG, groups.ROUNDS]),
     "stream": ("stream", [groups.PAIRS]),

@@ -83,9 +83,11 @@ def _search():
     }
 
 
-def _define_task():
+def _define_served():
     tasks = ["classification", "translation"]
     flags.DEFINE_enum("task", tasks[0], tasks, "What is served.")
+    help = "Texts that are answered together."
+    flags.DEFINE_integer("batch", 64, help, lower_bound=1)
 
 
 def _define_config():
@@ -115,7 +117,7 @@ def _define_pairs():
 
 
 BATCH = Group(_define_batch, lambda: {"tokens_per_batch": FLAGS.tokens_per_batch})
-TASK = Group(_define_task, lambda: {"task": FLAGS.task})
+SERVED = Group(_define_served, lambda: {"task": FLAGS.task, "batch_size": FLAGS.batch})
 STEP = Group(_define_step, lambda: {"precision": FLAGS.precision, "mode": FLAGS.mode})
 ROUNDS = Group(_define_rounds, lambda: {"rounds": FLAGS.rounds})
 XLA = Group(

@@ -24,7 +24,8 @@ from inference.translator import TextTranslator
 from models import build_encoder_decoder
 from models.convert import fold_rotations
 
-BATCH = 64
+# Sentences that a translator searches together.
+SEARCHED = 64
 # Of a batch of the evaluation that an export is compared with.
 EVALUATED_TOKENS = 16_384
 VOCABULARY_SIZE = 8_000
@@ -35,6 +36,7 @@ def measure(
     lengths: list[int],
     size: str = "small",
     task: str = "classification",
+    batch_size: int = 64,
     rounds: int = 5,
 ) -> Iterator[dict]:
     """Times exported models by turns; yields a row for each model and length.
@@ -43,15 +45,16 @@ def measure(
     and writes as many, since nothing ends its search before. Neither is trained. A row
     has the seconds that loading takes and the bytes on disk; of a single text the
     median and the 99th percentile of its latency, and how many times the Transformer's
-    and that of `run.predict` it is; of 64 texts how many are answered in a second, and
-    how many times the time of evaluation they take.
+    and that of `run.predict` it is; of a batch how many texts are answered in a second,
+    and how many times the time of evaluation they take.
 
     Args:
       names: of variants.
       lengths: tokens of a text.
       size: a key of `models.SIZES`.
       task: "classification" or "translation".
-      rounds: that count; of 64 texts a twentieth as many, at least 3. Of fewer than 100
+      batch_size: texts that are answered together.
+      rounds: that count; of batches a twentieth as many, at least 3. Of fewer than 100
         the 99th percentile is about the longest.
 
     Raises:
@@ -64,13 +67,14 @@ def measure(
         for length in lengths:
             one, many = {}, {}
             for name, model in each.items():
-                text, texts = model.texts(length, 1), model.texts(length, BATCH)
+                text, texts = model.texts(length, 1), model.texts(length, batch_size)
                 one[name] = model.exported(text)
                 one[name, "predict"] = model.predicting(text)
                 many[name] = model.exported(texts)
                 many[name, "evaluation"] = model.evaluating(texts)
             one = interleave(one, rounds, f"one text of {length}")
-            many = interleave(many, max(rounds // 20, 3), f"{BATCH} texts of {length}")
+            title = f"{batch_size} texts of {length}"
+            many = interleave(many, max(rounds // 20, 3), title)
             for name, model in each.items():
                 row = {
                     "benchmark": "serve",
@@ -78,6 +82,7 @@ def measure(
                     "task": task,
                     "size": size,
                     "length": length,
+                    "batch": batch_size,
                     "load_seconds": round(model.load_seconds, 2),
                     "disk_mb": round(model.num_bytes / 1e6, 1),
                     "p50_ms": round(1000 * statistics.median(one[name]), 2),
@@ -89,7 +94,7 @@ def measure(
                 ratio = 1 / speedup(one, name, (name, "predict"))
                 row["latency_to_predict"] = round(ratio, 3)
                 row["texts_per_second"] = round(
-                    BATCH / statistics.median(many[name]), 2
+                    batch_size / statistics.median(many[name]), 2
                 )
                 ratio = 1 / speedup(many, name, (name, "evaluation"))
                 row["time_to_evaluation"] = round(ratio, 3)
@@ -155,7 +160,7 @@ class _Translator(_Served):
                 # So large that a search goes on to the longest target.
                 "length_penalty": 10.0,
                 "extra_length": 0,
-                "batch_size": BATCH,
+                "batch_size": SEARCHED,
             }
         )
         # Neither the export nor the evaluation may cut a text.
@@ -177,7 +182,7 @@ class _Translator(_Served):
         strategy = tf.distribute.get_strategy()
         length = rows.shape[1]
         settings = self.settings.copy_and_resolve_references()
-        settings.batch_size = min(BATCH, max(1, EVALUATED_TOKENS // length))
+        settings.batch_size = min(SEARCHED, max(1, EVALUATED_TOKENS // length))
         translator = Translator(
             self.model, self.tokenizer, settings, (length,), strategy
         )

@@ -221,8 +221,7 @@ def test_steps_are_those_since_the_length_before():
 @pytest.mark.parametrize("task", ["classification", "translation"])
 def test_served_models(task, monkeypatch):
     monkeypatch.setattr(serving, "VOCABULARY_SIZE", 400)
-    monkeypatch.setattr(serving, "BATCH", 3)
-    found = list(serving.measure(PAIR, [8, 40], task=task, rounds=2))
+    found = list(serving.measure(PAIR, [8, 40], task=task, batch_size=3, rounds=2))
     assert [row["model"] for row in found] == PAIR * 2
     for row in found:
         assert row["p99_ms"] >= row["p50_ms"] > 0 and row["load_seconds"] > 0
