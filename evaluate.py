@@ -56,14 +56,12 @@ def _answer_lines():
             raise UserError(f"--{name}: --{mode} does not take it")
     if sys.stdin is None:
         raise UserError(f"--{mode}: expected standard input, found it closed")
-    # A line each line, whatever else is in it.
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     sys.stdout.reconfigure(encoding="utf-8")
     run = load_run(**run_arguments())
     if SCORE.value:
-        score_lines(run, sys.stdin)
+        score_lines(run, sys.stdin.buffer)
     else:
-        answer_lines(run, sys.stdin, N_BEST.value)
+        answer_lines(run, sys.stdin.buffer, N_BEST.value)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from absl import flags
 
 run_arguments = cli.define_run()
 OUTPUT = flags.DEFINE_string("output", None, "Folder to write, empty or not there yet.")
-DTYPE = flags.DEFINE_enum(
-    "dtype", "float32", ("float32", "bfloat16"), "Of the stored weights."
+DTYPE = flags.DEFINE_string(
+    "dtype", "float32", '"float32" or "bfloat16", of the stored weights.'
 )
 
 

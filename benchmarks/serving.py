@@ -130,9 +130,9 @@ class _Classifier(_Served):
     def __init__(self, name, size, longest, folder):
         self.model = fold_rotations(models.build(name, size))
         classes = [str(i) for i in range(models.NUM_CLASSES)]
-        heads = models.model_config(name, size)["num_heads"]
+        config = models.model_config(name, size)
         text_model = TextClassifier(
-            self.model, ByteTokenizer(), classes, longest, heads
+            self.model, ByteTokenizer(), classes, longest, config
         )
         super().__init__(text_model, folder / name)
 
@@ -166,7 +166,7 @@ class _Translator(_Served):
         # Neither the export nor the evaluation may cut a text.
         longest = longest_source((longest,))
         text_model = TextTranslator(
-            self.model, self.tokenizer, self.settings, longest, config["num_heads"]
+            self.model, self.tokenizer, self.settings, longest, config
         )
         super().__init__(text_model, folder / name)
 

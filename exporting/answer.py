@@ -2,9 +2,13 @@
 
 python answer.py < texts           prints an answer a line
 python answer.py --json < texts    prints all outputs, a JSON object a line
+
+What is typed is answered line by line, what is piped in many lines at a time. Of a text
+that was cut, standard error says so.
 """
 
 import argparse
+import importlib
 import json
 import os
 import sys
@@ -14,9 +18,9 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import tensorflow as tf
-import tensorflow_text  # noqa: F401
 
-ANSWER = "label"
+# Of this model.
+ANSWER, MODULES = "label", []
 LINES_AT_A_TIME = 1024
 
 
@@ -27,14 +31,21 @@ def main():
     parser.add_argument("--json", action="store_true")
     as_json = parser.parse_args().json
     sys.stdout.reconfigure(encoding="utf-8")
+    for name in MODULES:  # whose operations it has
+        importlib.import_module(name)
     model = tf.saved_model.load(str(Path(__file__).resolve().parent / "1"))
-    while lines := list(islice(sys.stdin.buffer, LINES_AT_A_TIME)):
+    size = 1 if sys.stdin.isatty() else LINES_AT_A_TIME
+    number = 0
+    while lines := list(islice(sys.stdin.buffer, size)):
         texts = [line.rstrip(b"\r\n") for line in lines]
         found = model.signatures["serving_default"](text=tf.constant(texts))
         found = {name: value.numpy().tolist() for name, value in found.items()}
         for row in zip(*found.values(), strict=True):
             outputs = dict(zip(found, map(_text, row), strict=True))
+            number += 1
             print(json.dumps(outputs) if as_json else outputs[ANSWER], flush=True)
+            if outputs["truncated"]:
+                print(f"line {number}: cut", file=sys.stderr)
 
 
 def _text(value):

@@ -1,6 +1,7 @@
 """The model card, which lies beside a written model."""
 
 import json
+import math
 from importlib.metadata import version
 
 from common.errors import UserError
@@ -30,12 +31,14 @@ def write(
       validation: {score: [before, after]} of rounding the weights to it.
     """
     config, data = run.config, run.config.data
+    stored = sum(math.prod(weight.shape) for weight in text_model.weights)
     packages = ["tensorflow", *(PACKAGES[name] for name in text_model.modules)]
     facts = {
         "task": config.task,
         "variant": config.variant,
         "data": data.dataset,
         "parameters": f"{run.model.count_params():,}",
+        "numbers stored": f"{stored:,}",
         "weights": weights,
         "stored as": dtype,
         "arithmetic": config.model.dtype,
@@ -105,7 +108,8 @@ def _measured(rows):
     return [
         "## What evaluate.py has measured of the run",
         "`average-N` is of the mean of the last N checkpoints. The others are of the "
-        "best one.",
+        "best one. A name such as `test-beam_size-8` tells another search. All are of "
+        "the weights before any rounding.",
         markdown_table(header, rows),
     ]
 

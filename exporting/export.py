@@ -76,22 +76,24 @@ def export(
     if dtype != "float32":
         rounding = {"validation": _round(run, model, dtype)}
     text_model = run.task.text_model(model, dtype)
-    with unfinished(output.parent) as folder:
-        logger.info("writing the model")
-        try:
+    weights = "of the best checkpoint"
+    if average_checkpoints:
+        weights = f"the mean of the last {average_checkpoints} checkpoints"
+    text = card.write(run, text_model, weights, dtype, measured, **rounding)
+    try:
+        with unfinished(output.parent) as folder:
+            logger.info("writing the model")
             text_model.save(folder / VERSION)
-        except tf.errors.OpError as error:
-            said = " ".join(error.message.split())
-            raise UserError(f"--output={output}: not written: {said}") from None
-        (folder / SCRIPT).write_text(_script(text_model))
-        weights = "of the best checkpoint"
-        if average_checkpoints:
-            weights = f"the mean of the last {average_checkpoints} checkpoints"
-        text = card.write(run, text_model, weights, dtype, measured, **rounding)
-        (folder / "README.md").write_text(text)
-        logger.info("checking it in another process")
-        _check(folder, text_model)
-        folder.rename(output)
+            (folder / SCRIPT).write_text(_script(text_model))
+            (folder / "README.md").write_text(text)
+            logger.info("checking it in another process")
+            _check(folder, text_model)
+            folder.rename(output)
+    except tf.errors.OpError as error:
+        said = " ".join(error.message.split())
+        raise UserError(f"--output={output}: not written: {said}") from None
+    except OSError as error:
+        raise UserError(f"--output={output}: not written: {error.strerror}") from None
     files = [path for path in (output / VERSION).rglob("*") if path.is_file()]
     return {
         "export": str(output / VERSION),
@@ -113,10 +115,12 @@ def _round(run: Run, model: keras.Model, dtype: str) -> dict:
 
 def _script(text_model: TextModel) -> str:
     """answer.py, for this model."""
-    script = Path(__file__).with_name(SCRIPT).read_text()
-    imports = "".join(f"import {name}  # noqa: F401\n" for name in text_model.modules)
-    script = script.replace("import tensorflow_text  # noqa: F401\n", imports)
-    return script.replace('ANSWER = "label"', f'ANSWER = "{text_model.main_output}"')
+    before, constants, after = (
+        Path(__file__).with_name(SCRIPT).read_text().partition('"label", []')
+    )
+    assert constants, f"{SCRIPT} names its constants otherwise"
+    answer, modules = text_model.main_output, list(text_model.modules)
+    return f"{before}{json.dumps(answer)}, {json.dumps(modules)}{after}"
 
 
 def _check(folder: Path, text_model: TextModel) -> None:
@@ -136,16 +140,17 @@ def _check(folder: Path, text_model: TextModel) -> None:
     found = [json.loads(line) for line in result.stdout.splitlines()]
     expected = text_model.serving_default(tf.constant(QUESTIONS))
     for name, values in expected.items():
-        answers = np.array([answer[name] for answer in found])
+        answers = [answer.get(name) for answer in found]
         values = values.numpy()
         if values.dtype.kind == "f":
-            same = np.allclose(answers, values, rtol=TOLERANCE, atol=TOLERANCE)
+            same = len(answers) == len(values) and None not in answers
+            same = same and np.allclose(answers, values, TOLERANCE, TOLERANCE)
         else:
-            same = answers.tolist() == [_text(value) for value in values.tolist()]
+            same = answers == [_text(value) for value in values.tolist()]
         if not same:
             raise UserError(
                 f"--output: expected the answers of the run, found others: {name} "
-                f"{answers.tolist()} for {values.tolist()}"
+                f"{answers} for {values.tolist()}"
             )
 
 

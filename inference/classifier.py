@@ -34,19 +34,18 @@ class TextClassifier(TextModel):
       model, tokenizer, dtype: see `TextModel`.
       class_names: the labels.
       max_length: tokens of a text; what is longer is cut.
-      num_heads: of the model.
+      config: the `model` part of a config.
     """
 
     main_output = "label"
 
     def __init__(
-        self, model, tokenizer, class_names, max_length, num_heads, dtype="float32"
+        self, model, tokenizer, class_names, max_length, config, dtype="float32"
     ):
         super().__init__(model, tokenizer, dtype)
         self.class_names = tuple(class_names)
         self.max_length = max_length
-        self.num_heads = num_heads
-        self._hidden_dim = model.hidden_dim
+        self._num_heads, self._ffn_dim = config["num_heads"], config["ffn_dim"]
         self._logits = lambda rows: model(rows, training=False)
 
     @tf.function(input_signature=[TEXT], autograph=False)
@@ -58,12 +57,18 @@ class TextClassifier(TextModel):
           and `label_id`, int32 [batch], of the largest; `truncated`, bool [batch].
         """
         ids, truncated = self._ids(text)
-        num_classes = len(self.class_names)
+        num_classes, scope = len(self.class_names), self._scope()
+
+        def probabilities(rows):
+            with scope:
+                logits = self._logits(padded(tf.gather(ids, rows)))
+            return [tf.nn.softmax(tf.cast(logits, tf.float32))]
+
         (scores,) = in_batches(
-            lambda rows: [self._scores(padded(tf.gather(ids, rows)))],
+            probabilities,
             tf.cast(ids.row_lengths(), tf.int32),
             [tf.TensorSpec([None, num_classes], tf.float32)],
-            lambda n: tf.maximum(self.num_heads * n, 4 * self._hidden_dim) * n,
+            lambda n: tf.maximum(self._num_heads * n, self._ffn_dim) * n,
             MAX_ROWS,
         )
         label_id = tf.argmax(scores, axis=1, output_type=tf.int32)
@@ -99,7 +104,3 @@ class TextClassifier(TextModel):
     def _ids(self, text):
         ids = self._tokenize(text)
         return ids[:, : self.max_length], ids.row_lengths() > self.max_length
-
-    def _scores(self, rows):
-        with self._scope():
-            return tf.nn.softmax(tf.cast(self._logits(rows), tf.float32))

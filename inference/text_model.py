@@ -33,7 +33,7 @@ class TextModel(tf.Module, ABC):
     Args:
       model: trained. Its weights are used, not copied, if they are stored as they are.
       tokenizer: see `data.tokenizers`.
-      dtype: of the stored weights; they are cast to the model's own for each call.
+      dtype: of the stored weights; a call casts them to the model's own first.
 
     Raises:
       UserError: if a weight is not finite.
@@ -55,7 +55,8 @@ class TextModel(tf.Module, ABC):
             for weight in model.weights
         ]
 
-        # A function hides the model from TensorFlow, which would export all of it.
+        # A function hides the model from TensorFlow, which would export all of it. To
+        # be called outside of `in_batches`, so that weights are cast once.
         def scope():
             return keras.StatelessScope(
                 [
@@ -96,7 +97,7 @@ class TextModel(tf.Module, ABC):
     def outputs(
         self,
         signature: str,
-        *columns: list[str],
+        *columns: list[str | bytes],
         on_progress: Callable = lambda num_texts: None,
     ) -> list[dict]:
         """What a signature returns for each text, NumPy values by name.

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import tensorflow as tf
+from ml_collections import ConfigDict
 
 from data.tokenizers.subwords import START
 from decoding.beam_search import IMPOSSIBLE
@@ -37,21 +38,20 @@ class TextTranslator(TextModel):
       model, tokenizer, dtype: see `TextModel`.
       settings: the `decode` part of a config.
       longest: subwords of a source, its end included; what is longer is cut.
-      num_heads: of the model.
+      config: the `model` part of a config.
     """
 
     signatures = (*TextModel.signatures, "n_best", "score")
     main_output = "translation"
 
-    def __init__(self, model, tokenizer, settings, longest, num_heads, dtype="float32"):
+    def __init__(self, model, tokenizer, settings, longest, config, dtype="float32"):
         super().__init__(model, tokenizer, dtype)
         self.longest = longest
-        self.num_heads = num_heads
+        self._config = ConfigDict(config)  # not a dict, which TensorFlow would track
         self._settings = settings
         self._decode = lambda tokens: decode(tokenizer, tokens)
         self._encode = lambda text: encode(tokenizer, text, longest)
         self._search = lambda rows: search(model, rows, settings, static_shapes=False)
-        self._hidden_dim = model.hidden_dim
         self._logits = lambda rows, before: model(rows, before, training=False)
         self._vocabulary_size = tokenizer.vocabulary_size
 
@@ -82,9 +82,10 @@ class TextTranslator(TextModel):
           [batch].
         """
         sources, truncated = self._encode(text)
+        scope = self._scope()
 
         def best(rows):
-            with self._scope():
+            with scope:
                 found = self._search(padded(tf.gather(sources, rows)))
             return self._decode(found.tokens), found.scores
 
@@ -117,19 +118,18 @@ class TextTranslator(TextModel):
         sources, source_cut = self._encode(text)
         targets, target_cut = self._encode(translation)
         longer = tf.maximum(sources.row_lengths(), targets.row_lengths())
+        scope = self._scope()
 
         def log_probs(rows):
-            return [
-                self._log_probs(
-                    padded(tf.gather(sources, rows)), padded(tf.gather(targets, rows))
-                )
-            ]
+            pairs = (padded(tf.gather(ids, rows)) for ids in (sources, targets))
+            with scope:
+                return [self._log_probs(*pairs)]
 
         (log_prob,) = in_batches(
             log_probs,
             tf.cast(longer, tf.int32),
             [tf.TensorSpec([None], tf.float32)],
-            lambda n: tf.maximum(self.num_heads * n, self._vocabulary_size) * n,
+            self._numbers_of_scoring,
             self._settings.batch_size,
         )
         return {
@@ -161,23 +161,30 @@ class TextTranslator(TextModel):
         )
 
     def _numbers(self, length):
-        """Of the largest array of a search: scores, a cache's keys, logits."""
-        beams = self._settings.beam_size
-        keys = 2 * self._hidden_dim * (length + self._settings.extra_length)
+        """Of the largest array of a search from a source of this length."""
+        config, beams = self._config, self._settings.beam_size
+        slots = beams * (length + self._settings.extra_length)
+        depths = config.get("num_depths", 1)
         return tf.reduce_max(
             [
-                self.num_heads * length**2,
-                beams * keys,
-                beams * self._vocabulary_size,
-                4 * self._hidden_dim * length,
+                config["num_heads"] * length**2,  # attention of the encoder
+                config["ffn_dim"] * length,
+                2 * config["hidden_dim"] * slots,  # keys of a cache
+                config["num_heads"] * depths * beams * slots,  # attention of a step
+                beams * self._vocabulary_size,  # logits
             ]
         )
+
+    def _numbers_of_scoring(self, length):
+        """Of the largest array where neither text nor translation is longer."""
+        config = self._config
+        rows = [config["num_heads"] * length, config["ffn_dim"], self._vocabulary_size]
+        return tf.reduce_max(rows) * length
 
     def _log_probs(self, sources, targets):
         starts = tf.fill([tf.shape(targets)[0], 1], START)
         real = targets != 0
         before = tf.where(real, tf.concat([starts, targets[:, :-1]], axis=1), 0)
-        with self._scope():
-            logits = tf.cast(self._logits(sources, before), tf.float32)
+        logits = tf.cast(self._logits(sources, before), tf.float32)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
         return -tf.reduce_sum(tf.where(real, losses, 0.0), axis=1)

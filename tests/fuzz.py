@@ -245,10 +245,9 @@ def _write_lines(folder):
 
 def _use_lines(folder, generator):
     raw = (folder / "lines").read_bytes()
-    lines = io.TextIOWrapper(io.BytesIO(raw), "utf-8", "replace", newline="\n")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        answer_lines(load_run(folder / "run"), lines)
+        answer_lines(load_run(folder / "run"), io.BytesIO(raw))
     wanted = raw.count(b"\n") + (not raw.endswith(b"\n") and raw != b"")
     found = printed.getvalue().count("\n")
     assert found == wanted, f"{found} answers to {wanted} lines"

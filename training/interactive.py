@@ -21,8 +21,9 @@ def answer_lines(run: Run, lines, n_best: int | None = None) -> None:
 
     Args:
       run: from `training.run.load_run`.
-      lines: text file, e.g. standard input.
-      n_best: answer with so many, score<TAB>translation each, the best first.
+      lines: binary file, e.g. standard input.
+      n_best: answer with at most so many, score<TAB>translation each, the best first,
+        and an empty line after them.
 
     Raises:
       UserError: if the run has no such answers, or not so many.
@@ -41,8 +42,8 @@ def answer_lines(run: Run, lines, n_best: int | None = None) -> None:
 
     def best(outputs):
         pairs = zip(outputs["scores"], outputs["translations"], strict=True)
-        return "\n".join(
-            f"{score:.4f}\t{text.decode()}"
+        return "".join(
+            f"{score:.4f}\t{text.decode()}\n"
             for score, text in islice(pairs, n_best)
             if score > IMPOSSIBLE
         )
@@ -55,7 +56,7 @@ def score_lines(run: Run, lines) -> None:
 
     Args:
       run: from `training.run.load_run`.
-      lines: text file, e.g. standard input.
+      lines: binary file, e.g. standard input.
 
     Raises:
       UserError: if the run has no such scores, or a line is no such pair.
@@ -80,7 +81,7 @@ def _print_each(run, lines, signature, show, columns=1):
     if typed:
         form = ", text<TAB>translation" if columns > 1 else ""
         print(f"{run.task.prompt}{form}; end with Ctrl-D", file=sys.stderr)
-    lines = (line.rstrip("\r\n") for line in iter(lines.readline, ""))
+    lines = (line.rstrip(b"\r\n") for line in iter(lines.readline, b""))
     rows = (_split(line, i, columns) for i, line in enumerate(lines, start=1))
     # Many lines together: those of one length share a batch.
     chunk_size = 1 if typed else LINES_AT_A_TIME
@@ -115,7 +116,7 @@ def _chunks(rows, size):
 
 
 def _split(line, number, columns):
-    texts = line.split("\t") if columns > 1 else [line]
+    texts = line.split(b"\t") if columns > 1 else [line]
     if len(texts) != columns:
         raise UserError(
             f"line {number}: expected text<TAB>translation, found {len(texts) - 1} tabs"

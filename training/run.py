@@ -1,6 +1,6 @@
 """A trained run, opened: its model answers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 
 import tensorflow as tf
@@ -43,21 +43,18 @@ class Run:
         """What answers texts: what an export holds."""
         return self.task.text_model(fold_rotations(self.model))
 
-    def predict(
-        self, texts: list[str], on_progress: Callable = lambda num_texts: None
-    ) -> list:
+    def predict(self, texts: list[str | bytes]) -> list:
         """The model's answer to each text.
 
         Args:
           texts: any number of them.
-          on_progress: called with a number of texts just done.
 
         Returns:
           `Classified` (label, scores, truncated) of a classifier, `Translation` (text,
           score, truncated) of a translator.
         """
         model = self.text_model
-        found = model.outputs("serving_default", list(texts), on_progress=on_progress)
+        found = model.outputs("serving_default", list(texts))
         return [model.answer(outputs) for outputs in found]
 
 

@@ -30,8 +30,9 @@ class Client:
             text=True,
         )
 
-    def ask(self, signature, **inputs):
-        """What the export returns for texts or bytes."""
+    def ask(self, signature, measured=False, **inputs):
+        """What the export returns for texts or bytes; its memory if that is measured,
+        which only Linux tells."""
         inputs = {
             name: [
                 (text.encode() if isinstance(text, str) else text).decode("latin-1")
@@ -39,7 +40,7 @@ class Client:
             ]
             for name, texts in inputs.items()
         }
-        self.process.stdin.write(json.dumps([signature, inputs]) + "\n")
+        self.process.stdin.write(json.dumps([signature, inputs, measured]) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         assert line, "the process has ended"
@@ -92,6 +93,8 @@ def _classifier(module, folder, variant):
     config.update_from_flattened_dict(
         {
             **scripts.for_variant(classification.TINY, variant),
+            "data.max_length": 96,
+            "data.bucket_lengths": (32, 96),
             "data.source": "files",
             "data.dir": str(folder),
             "data.cache_dir": str(folder),

@@ -1,8 +1,8 @@
 """Asks an export, and prints its answers: client.py EXPORT [MODULE]... < requests.
 
-A request is a line of JSON, [signature, {input: texts}], an answer is one of {output:
-values} and "memory", bytes before the request and the most while it was answered. A
-byte of a text is a character.
+A request is a line of JSON, [signature, {input: texts}, whether to measure]. An answer
+is one of {output: values}, and if it was measured "memory", bytes before the request
+and the most while it was answered. A byte of a text is a character.
 """
 
 import importlib
@@ -19,16 +19,18 @@ def main():
         importlib.import_module(name)
     loaded = tf.saved_model.load(folder)
     for line in sys.stdin:
-        signature, inputs = json.loads(line)
+        signature, inputs, measured = json.loads(line)
         inputs = {
             name: tf.constant([text.encode("latin-1") for text in texts], tf.string)
             for name, texts in inputs.items()
         }
-        before = memory("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5")  # forgets the peak until now
+        if measured:
+            before = memory("VmRSS")
+            Path("/proc/self/clear_refs").write_text("5")  # forgets the peak until now
         found = loaded.signatures[signature](**inputs)
         found = {name: encoded(value.numpy()) for name, value in found.items()}
-        found["memory"] = [before, memory("VmHWM")]
+        if measured:
+            found["memory"] = [before, memory("VmHWM")]
         print(json.dumps(found), flush=True)
 
 

@@ -1,6 +1,7 @@
 """What exports answer, loaded where nothing of this repository can be imported."""
 
 import random
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,10 @@ from data import DATASETS
 from exporting.export import export
 from inference.batches import MAX_NUMBERS
 from models import can_decode, can_encode, variant_config, variants
+from tests.conftest import ROOT
 from tests.exporting.cases import Client, config_of
 from tests.runs import untrained
+from tests.test_docs import blocks
 from training.evaluation import evaluate
 from training.run import load_run
 
@@ -46,6 +49,8 @@ CASES = [
     )
     for case in CASES
 ]
+# How far scores of one answer may be apart.
+NEAR = 1e-5
 # How far two scores may be apart for their translations to change places.
 TIE = 1e-4
 
@@ -92,12 +97,16 @@ def check_classes(run, client, result):
         for place, index in enumerate(indices):
             answer = predicted[index]
             scores = list(answer.scores.values())
-            np.testing.assert_allclose(found["scores"][place], scores, atol=1e-5)
+            np.testing.assert_allclose(found["scores"][place], scores, atol=NEAR)
             assert found["label"][place] == answer.label
             assert found["truncated"][place] == answer.truncated
     found = client.ask("serving_default", text=texts)
+    for text, scores in zip(texts[:10], found["scores"], strict=False):
+        ids = run.tokenizer([text]).to_tensor()[:, : data.max_length]
+        expected = tf.nn.softmax(run.model(ids, training=False))[0]
+        np.testing.assert_allclose(scores, expected, atol=NEAR)
     scores = np.array(found["scores"])[np.arange(len(texts)), classes]
-    assert -np.log(scores).mean() == pytest.approx(result["loss"], abs=1e-5)
+    assert -np.log(scores).mean() == pytest.approx(result["loss"], abs=NEAR)
     assert (found["label_id"] == np.array(classes)).mean() == result["accuracy"]
 
 
@@ -105,26 +114,28 @@ def check_translations(run, client, evaluated):
     """How many translations differ from those of evaluate.py, all of them ties."""
     texts, _ = run.task.data.texts("test")
     predicted = run.predict(texts)
+    best = client.ask("n_best", text=texts)
+    others = [[text_of(x) for x in row] for row in best["translations"]]
     ties = 0
     for indices in batches(texts):
         sources = [texts[i] for i in indices]
         found = client.ask("serving_default", text=sources)
-        others = client.ask("n_best", text=sources)
         for place, index in enumerate(indices):
             answer, score = predicted[index], found["score"][place]
-            assert score == pytest.approx(answer.score, abs=TIE)
             assert found["truncated"][place] == answer.truncated
-            text = found["translation"][place].encode("latin-1").decode()
-            best = [
-                text.encode("latin-1").decode()
-                for text in others["translations"][place]
-            ]
-            assert text == best[0]
-            if text != evaluated[index]:
+            text = text_of(found["translation"][place])
+            near = NEAR if text == answer.text else TIE
+            assert score == pytest.approx(answer.score, rel=NEAR, abs=near)
+            for other in {answer.text, evaluated[index], others[index][0]} - {text}:
                 ties += 1
-                tied = others["scores"][place][best.index(evaluated[index])]
+                tied = best["scores"][index][others[index].index(other)]
                 assert tied == pytest.approx(score, abs=TIE)
     return ties
+
+
+def text_of(received):
+    """What the client has printed a byte a character."""
+    return received.encode("latin-1").decode()
 
 
 def test_it_holds_the_weights_and_nothing_else(exported):
@@ -171,6 +182,7 @@ def test_hostile_texts_are_answered(exported):
     if "score" in run.text_model.signatures:
         assert not any("\n" in text for text in found["translation"])
         assert client.ask("n_best", text=[])["scores"] == []
+        assert client.ask("score", text=[], translation=[])["tokens"] == []
         pairs = {"text": HOSTILE, "translation": HOSTILE[::-1]}
         assert np.isfinite(client.ask("score", **pairs)["log_prob"]).all()
 
@@ -180,9 +192,16 @@ def test_a_megabyte_beside_short_texts(exported):
     short = client.ask("serving_default", text=["a film", "[MAX 1 2 ]"])
     texts = ["a film", "word " * 200_000, "[MAX 1 2 ]", "x" * 1_000_000]
     found = client.ask("serving_default", text=texts)
-    assert found["truncated"] == [False, True, False, found["truncated"][3]]
+    # A word of a megabyte is one unknown word piece, and no symbol of ListOps.
+    cut = {"wordpiece": False, "symbols": False}.get(run.config.data.tokenizer, True)
+    assert found["truncated"] == [False, True, False, cut]
     key = run.text_model.main_output
     assert [found[key][i] for i in (0, 2)] == short[key]
+    assert np.array(client.ask("encode", text=texts)["ids"]).shape[1] <= 1024
+    if "score" in run.text_model.signatures:
+        found = client.ask("score", text=texts, translation=texts)
+        assert found["truncated"] == [False, True, False, cut]
+        assert np.isfinite(found["log_prob"]).all()
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.long)])
@@ -206,7 +225,8 @@ def test_megabytes_take_no_more_memory_than_is_said(
     model = serving.SERVED[task](name, "base", longest, tmp_path)
     client = Client(tmp_path / name, model.text_model.modules)
     client.ask("serving_default", text=["a film"])
-    found = client.ask("serving_default", text=["word " * 200_000] * 4)
+    texts = ["word " * 200_000] * 4
+    found = client.ask("serving_default", measured=True, text=texts)
     client.close()
     assert all(found["truncated"])
     before, peak = found["memory"]
@@ -217,28 +237,33 @@ def test_megabytes_take_no_more_memory_than_is_said(
     assert peak - before < arrays * 4 * MAX_NUMBERS
 
 
-def test_saved_model_cli_answers_alike(exported):
+def test_the_documented_lines_answer_as_the_run_does(exported, tmp_path):
     run, _, folder = exported
-    if run.text_model.modules:
-        pytest.skip("it cannot import what the model needs")
-    shown = saved_model_cli(folder / "export", "show")
+    if run.config.task != "listops":
+        pytest.skip("the documented lines are those of ListOps")
+    (tmp_path / "exports").mkdir()
+    (tmp_path / "exports/listops").symlink_to(folder / "export")
+    page = (ROOT / "docs/export.md").read_text()
+    label = run.predict(["[MAX 2 9 [MIN 4 7 ] 0 ]"])[0].label
+    commands = [
+        line
+        for block in blocks(page, "bash")
+        for line in block.replace("\\\n", " ").splitlines()
+        if line.startswith("saved_model_cli")
+    ]
+    shown, found = (output_of(shlex.split(line), tmp_path) for line in commands)
     assert "inputs['text'] tensor_info" in shown and "outputs['scores']" in shown
-    text = "[MAX 1 2 ]"
-    found = saved_model_cli(
-        folder / "export", "run", "--input_exprs", f'text=["{text}"]'
-    )
-    label = found.split("output key label:")[1].split("output key")[0]
-    assert f"'{run.predict([text])[0].label}'" in label
+    found = found.split("output key label:")[1].split("output key")[0]
+    assert f"'{label}'" in found
+    first, *_ = blocks(page, "python")
+    found = output_of(["python", "-I", "-c", first], tmp_path)
+    assert found.strip() == f"[b'{label}']"
 
 
-def saved_model_cli(folder, command, *more):
-    signature = ["--signature_def", "serving_default"]
-    arguments = ["--dir", "1", "--tag_set", "serve", *signature, *more]
+def output_of(command, folder):
+    program = Path(sys.executable).with_name(command[0])
     done = subprocess.run(
-        [Path(sys.executable).with_name("saved_model_cli"), command, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
+        [program, *command[1:]], cwd=folder, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

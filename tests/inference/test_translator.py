@@ -9,6 +9,7 @@ from decoding.beam_search import IMPOSSIBLE
 from decoding.translator import Translator
 from inference.translator import TextTranslator
 from models.convert import fold_rotations
+from tests.models.builders import SMALL
 from tests.tiny_translator import SETTINGS, make_model, make_tokenizer
 
 pytestmark = pytest.mark.slow
@@ -30,7 +31,7 @@ def model(tokenizer):
 
 @pytest.fixture(scope="module")
 def text_model(model, tokenizer):
-    return TextTranslator(fold_rotations(model), tokenizer, SETTINGS, LONGEST, 4)
+    return TextTranslator(fold_rotations(model), tokenizer, SETTINGS, LONGEST, SMALL)
 
 
 @pytest.fixture(scope="module")

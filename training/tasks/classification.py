@@ -99,7 +99,7 @@ class ClassificationTask(Task):
             self.tokenizer,
             self.data.class_names,
             self.config.data.max_length,
-            self.config.model.num_heads,
+            self.config.model,
             dtype,
         )
 

@@ -179,7 +179,7 @@ class TranslationTask(Task):
             self.tokenizer,
             self.config.decode,
             longest_source(self.config.data.bucket_lengths),
-            self.config.model.num_heads,
+            self.config.model,
             dtype,
         )
 
