@@ -1,4 +1,4 @@
-"""A process for each script, forked from one that has imported TensorFlow already.
+"""A process for each script or call, forked from one that has imported TensorFlow.
 
 Importing takes seconds, and there are many tests of scripts. Importing starts neither
 threads nor devices of TensorFlow, so a fork is what a new process would be. This
@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import tensorflow_text  # noqa: F401
@@ -40,6 +41,15 @@ def run(name: str, arguments: list[str], input_text: str = "", timeout: float = 
     return subprocess.CompletedProcess(
         [name, *arguments], process.exitcode, stdout, stderr
     )
+
+
+def call(function, *arguments):
+    """What a function of a module returns, called in a process of its own.
+
+    What TensorFlow keeps to the end, as programs that XLA has compiled, ends with it.
+    """
+    with ProcessPoolExecutor(1, mp_context=CONTEXT) as process:
+        return process.submit(function, *arguments).result()
 
 
 def start(name, arguments, folder: Path, input_text="", environment=None):

@@ -6,7 +6,7 @@ import tensorflow as tf
 from decoding.translation import search
 from models import can_decode, variant_config, variants
 from models.convert import fold_rotations
-from tests import scripts, translation
+from tests import forked, scripts, translation
 from training.strategy import make_strategy
 from training.tasks import TASKS
 from training.trainer import Trainer
@@ -64,19 +64,23 @@ def check_steps(task):
 
 @pytest.mark.parametrize("variant", names(decoders=False))
 def test_a_classifiers_steps_compile(variant, tmp_path):
-    check_steps(
-        open_task(scripts.listops_config(tmp_path, variant, **changes(variant)))
-    )
+    forked.call(check_classifier, variant, tmp_path)
 
 
 @pytest.mark.parametrize("variant", names(decoders=True))
 def test_a_translators_steps_compile(variant, tmp_path):
-    translation.write(tmp_path)
+    forked.call(check_translator, variant, tmp_path)
+
+
+def check_classifier(variant, folder):
+    check_steps(open_task(scripts.listops_config(folder, variant, **changes(variant))))
+
+
+def check_translator(variant, folder):
+    translation.write(folder)
     # Shapes differ in a translation as in a classification: two are for the long test.
     shapes = {"data.bucket_lengths": (24,)} if variant in QUICK else {}
-    task = open_task(
-        translation.config(tmp_path, variant, **changes(variant), **shapes)
-    )
+    task = open_task(translation.config(folder, variant, **changes(variant), **shapes))
     model = check_steps(task)
     settings = task.config.decode
     folded = fold_rotations(model)
