@@ -3,8 +3,10 @@
 import logging
 import math
 import statistics
-import sys
 import time
+from contextlib import contextmanager
+
+from tqdm.contrib.logging import logging_redirect_tqdm
 
 from common.fields import parse_interval
 from common.progress import progress_bar
@@ -33,6 +35,7 @@ class Loop:
       state: a `RunState`, where to begin; it moves along.
       agreement: of the workers.
       profile: a `Profile` of some of its steps, or None.
+      test_scores: a `TestScores`, measured at each validation, or None.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Loop:
         state,
         agreement,
         profile=None,
+        test_scores=None,
     ):
         self.task = task
         self.trainer = trainer
@@ -58,6 +62,7 @@ class Loop:
         self.state = state
         self._agreement = agreement
         self._profile = profile
+        self._test_scores = test_scores
         self.settings = task.config.train
         self._saved = (state.step, time.monotonic())
         self._saves = []
@@ -81,6 +86,7 @@ class Loop:
         try:
             with (
                 self.training_batches.own_errors(),
+                logging_redirect_tqdm([logger]),
                 progress_bar(
                     desc=f"training {self.task.config.variant}",
                     total=self._total,
@@ -152,7 +158,7 @@ class Loop:
 
         while True:
             if self._is_to_validate():
-                self._validate(bar, check_interruption)
+                self._validate(check_interruption)
                 start, targets = time.monotonic(), 0
             if state.step >= self._total:
                 break
@@ -166,7 +172,7 @@ class Loop:
                 self._profile.at(state.step)
                 num_steps = min(num_steps, self._profile.steps_left(state.step))
             new = self.trainer.train(iterator, num_steps)
-            self._watch(bar, new)
+            self._watch(new)
             state.totals = Totals(*map(sum, zip(state.totals, new, strict=True)))
             state.step += num_steps
             targets += new.targets
@@ -186,17 +192,18 @@ class Loop:
             if check_interruption(is_to_save):
                 self._save(RESUME)
 
-    def _watch(self, bar, totals):
+    def _watch(self, totals):
         """Warns, once, of a loss that is orders of magnitude above the lowest."""
         loss = totals.loss / totals.targets
         is_told = self._agreement.is_chief
         if is_told and loss > 100 * max(self._lowest_loss, SMALL_LOSS):
-            bar.write(
-                f"warning: step {self.trainer.step}: the loss is {loss:.3g}, and was "
-                f"{self._lowest_loss:.3g} before; in another workdir, a lower "
-                "--config.train.learning_rate_max may help, or "
+            logger.warning(
+                "warning: step %d: the loss is %.3g, and was %.3g before; in another "
+                "workdir, a lower --config.train.learning_rate_max may help, or "
                 "--config.train.clip_norm=1",
-                file=sys.stderr,
+                self.trainer.step,
+                loss,
+                self._lowest_loss,
             )
             self._lowest_loss = math.inf
         self._lowest_loss = min(self._lowest_loss, loss)
@@ -214,34 +221,28 @@ class Loop:
             return self.state.step // number > step // number
         return time.monotonic() - when >= 60 * number
 
-    def _validate(self, bar, on_batch):
+    def _validate(self, on_batch):
         state, task = self.state, self.task
-        total = self.validation_batches.num_batches
-        with progress_bar(
-            desc="validating",
-            total=total,
-            unit=" batches",
-            leave=False,
-            disable=not self._agreement.is_chief,
-        ) as batches:
-
-            def on_progress(num_batches):
-                batches.update(num_batches)
-                on_batch()
-
-            sums = self.evaluator.evaluate(self.validation_batches, on_progress)
+        with self._evaluating("validating", self.validation_batches, on_batch) as done:
+            sums = self.evaluator.evaluate(self.validation_batches, done)
         metrics = task.totals(sums).metrics()
         if not math.isfinite(metrics["loss"]):
             raise NotFiniteError(
                 f"step {state.step}: expected a finite validation loss, found "
                 f"{metrics['loss']:g}"
             )
+        # Before anything is kept: an interruption has all of it done again.
+        if self._test_scores is not None:
+            batches = self._test_scores.batches
+            with self._evaluating("testing", batches, on_batch) as done:
+                self._test_scores.measure(state.step, done)
         self._log("validation", metrics)
         if self._agreement.is_chief:
-            bar.write(
-                f"step {state.step}: validation loss {metrics['loss']:.4f}, "
-                f"accuracy {metrics['accuracy']:.4f}",
-                file=sys.stderr,
+            logger.info(
+                "step %d: validation loss %.4f, accuracy %.4f",
+                state.step,
+                metrics["loss"],
+                metrics["accuracy"],
             )
         state.validated_at = state.step
         score, best = metrics[task.metric], state.best_score
@@ -249,6 +250,23 @@ class Loop:
             state.best_score = score
             self._save(BEST)
         self._save(LAST)
+
+    @contextmanager
+    def _evaluating(self, title, batches, on_batch):
+        """A bar; yields what is to be called with a number of batches just done."""
+        with progress_bar(
+            desc=title,
+            total=batches.num_batches,
+            unit=" batches",
+            leave=False,
+            disable=not self._agreement.is_chief,
+        ) as bar:
+
+            def on_progress(num_batches):
+                bar.update(num_batches)
+                on_batch()
+
+            yield on_progress
 
     def _log(self, split, metrics, others=None):
         where = {}

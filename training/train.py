@@ -21,6 +21,7 @@ from training.metrics_log import MetricsLog
 from training.profile import Profile
 from training.strategy import announce, make_strategy, separate_dropout
 from training.tasks import TASKS
+from training.test_scores import TestScores
 from training.trainer import Trainer
 from training.workers import Agreement
 
@@ -35,6 +36,7 @@ def train_and_evaluate(
     workdir,
     strategy: tf.distribute.Strategy | None = None,
     profile: str | None = None,
+    test_at_validations: bool = False,
 ):
     """Trains from the config, or from the workdir's last checkpoint, to the end.
 
@@ -47,6 +49,8 @@ def train_and_evaluate(
       workdir: folder of the run; docs/runs.md, "The workdir", lists what it holds.
       strategy: None for one device.
       profile: steps, see `Profile`.
+      test_at_validations: whether to evaluate test data, too, at each validation. Its
+        scores go to `test_scores.jsonl` and choose nothing.
 
     Returns:
       The step reached, and the best validation score, by its name.
@@ -66,10 +70,12 @@ def train_and_evaluate(
         locked(workdir) if agreement.is_chief else nullcontext(),
         agreement.own_errors(),
     ):
-        return _train(config, workdir, strategy, agreement, profile)
+        return _train(
+            config, workdir, strategy, agreement, profile, test_at_validations
+        )
 
 
-def _train(config, workdir, strategy, agreement, profile):
+def _train(config, workdir, strategy, agreement, profile, test_at_validations):
     keras.utils.set_random_seed(config.seed)
     if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -117,6 +123,9 @@ def _train(config, workdir, strategy, agreement, profile):
     if agreement.is_chief:
         log = MetricsLog(workdir, state.logged_lines, state.log_sum)
         log.write_hyperparameters(configuration.flatten(config), task.metric)
+    test_scores = None
+    if test_at_validations:
+        test_scores = TestScores(task, evaluator, workdir if log else None)
     loop = Loop(
         task,
         trainer,
@@ -128,6 +137,7 @@ def _train(config, workdir, strategy, agreement, profile):
         state,
         agreement,
         profile if agreement.is_chief else None,
+        test_scores,
     )
     with catch_signals() as interruption:
         loop.run(interruption)

@@ -1,11 +1,15 @@
 """A whole training in one process."""
 
-import logging
+from contextlib import suppress
 
 import pytest
 import tensorflow as tf
 
 from tests.scripts import listops_config, metrics
+from training import test_scores
+from training.evaluation import evaluate
+from training.evaluator import Evaluator
+from training.tasks import TASKS
 from training.train import train_and_evaluate
 from training.trainer import NotFiniteError
 
@@ -58,15 +62,42 @@ def test_a_full_disk_leaves_the_last_checkpoint_sound(tmp_path, monkeypatch, cap
     assert "going on from step 20" in caplog.text
 
 
-def test_a_loss_that_explodes_is_warned_about(tmp_path, capsys):
+def test_a_loss_that_explodes_is_warned_about(tmp_path, caplog):
     changes = {"train.learning_rate_max": 100.0, "train.epochs": 1}
     quick = {"train.warmup_steps": 3, "train.steps_per_loop": 1}
     config = listops_config(tmp_path / "cache", **changes, **quick)
-    logging.disable()
-    try:
+    with suppress(NotFiniteError):
         train_and_evaluate(config, tmp_path / "run")
-    except NotFiniteError:
-        pass
-    finally:
-        logging.disable(logging.NOTSET)
-    assert "warning: step " in capsys.readouterr().err
+    assert "warning: step " in caplog.text
+
+
+def test_test_scores_choose_nothing(tmp_path):
+    """A run with them is the run without, to the byte; the last is `evaluate`'s."""
+    config = listops_config(tmp_path / "cache")
+    train_and_evaluate(config, tmp_path / "without")
+    train_and_evaluate(config, tmp_path / "with", test_at_validations=True)
+    assert metrics(tmp_path / "with") == metrics(tmp_path / "without")
+    assert test_scores.read(tmp_path / "without") == []
+    scores = test_scores.read(tmp_path / "with")
+    assert [row["step"] for row in scores] == [20, 40]
+    steps = list((tmp_path / "with/checkpoints/best").iterdir())
+    result, _ = evaluate(tmp_path / "with")
+    chosen = next(row for row in scores if row["step"] == int(steps[0].name))
+    assert chosen["accuracy"] == pytest.approx(result["accuracy"])
+
+
+def test_test_scores_of_a_killed_run(tmp_path):
+    (tmp_path / test_scores.NAME).write_text(
+        '{"step": 5, "accuracy": 0.1}\n{"step": 10, "accu'
+    )
+    assert test_scores.read(tmp_path) == [{"step": 5, "accuracy": 0.1}]
+    config = listops_config(tmp_path / "cache", **{"train.steps": 10})
+    config.train.validate_every = 5
+    task = TASKS[config.kind](config, TASKS[config.kind].make_tokenizer(config))
+    evaluator = Evaluator(task.build_model(), task.sums, tf.distribute.get_strategy())
+    scores = test_scores.TestScores(task, evaluator, tmp_path)
+    for step in (5, 10):
+        scores.measure(step, lambda num_batches: None)
+    found = test_scores.read(tmp_path)
+    assert [row["step"] for row in found] == [5, 10]
+    assert found[0]["accuracy"] == found[1]["accuracy"]  # the repeated one counts
