@@ -46,7 +46,7 @@ $(INSTALLED_DEV): | $(INSTALLED)
 
 reproduce: setup
 	@echo "Training four TransEvolve variants and the Transformer on short ListOps"
-	$(BIN)/python reproduce.py --workdir=$(RUNS)
+	$(BIN)/python reproduce.py --output=$(RUNS)
 
 lint: setup-dev
 	@echo "Checking style"

@@ -1,4 +1,7 @@
-"""Trains and compares all models at laptop scale: reproduce.py --workdir=DIR."""
+"""Makes the paper's tables: reproduce.py --table=TABLE --scale=SCALE --output=DIR.
+
+Without --table it is the newcomer's comparison, which `make reproduce` runs.
+"""
 
 import sys
 
@@ -6,19 +9,124 @@ from training import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
 
-WORKDIR = flags.DEFINE_string("workdir", "runs/reproduce", "Folder of all runs.")
+from common.errors import UserError
+
+TABLE = flags.DEFINE_enum(
+    "table",
+    None,
+    ["2", "3", "4", "figure2", "fidelity", "all"],
+    "Of the paper, or the comparison of its choices with its code's.",
+)
+SCALE = flags.DEFINE_enum(
+    "scale", "laptop", ["paper", "laptop", "smoke"], "How large the runs are."
+)
+SEEDS = flags.DEFINE_integer(
+    "seeds", None, "Runs of each kind, if not the scale's number.", lower_bound=1
+)
+DATA_DIR = flags.DEFINE_string(
+    "data_dir", None, "Folder with data as its authors ship it."
+)
+OUTPUT = flags.DEFINE_string("output", "runs/reproduce", "Folder of runs and results.")
+ONLY = flags.DEFINE_string(
+    "only", "", "Regular expression: only runs whose name it is found in."
+)
 VARIANTS = flags.DEFINE_list("variants", None, "Instead of the paper's five.")
+DRY_RUN = flags.DEFINE_bool(
+    "dry_run", False, "Print the runs, with an estimate of their time, and stop."
+)
+REPORT = flags.DEFINE_string(
+    "report", None, "Write report.html of the runs in this folder, and stop."
+)
+FIGURE = flags.DEFINE_enum(
+    "figure", None, ["evolution"], "Draw this of --workdir and --text, and stop."
+)
+WORKDIR = flags.DEFINE_string("workdir", None, "Of the run that --figure draws.")
+TEXT = flags.DEFINE_string("text", None, "That --figure shows to the model.")
+strategy = flags.DEFINE_enum(
+    "strategy", "auto", ["auto", "one_device", "mirrored", "tpu"], "Where to run."
+)
+tpu = flags.DEFINE_string("tpu", "", 'Name of the TPU; "local" on a TPU VM.')
+
+# What a mode takes; with another flag it would do something other than was asked.
+TAKES = {
+    "report": {"report"},
+    "figure": {"figure", "workdir", "text", "output"},
+    "table": {
+        *("table", "scale", "seeds", "data_dir", "output", "only", "variants"),
+        *("dry_run", "strategy", "tpu"),
+    },
+    None: {"output", "variants"},
+}
 
 
 def main():
-    from common.paths import make_path
-    from reproduction.laptop import reproduce
+    modes = [name for name in TAKES if name and flags.FLAGS[name].present]
+    mode = modes[0] if modes else None
+    own = {flag for names in TAKES.values() for flag in names}
+    for name in sorted(own - TAKES[mode]):
+        if flags.FLAGS[name].present:
+            beside = f"beside --{mode}" if mode else "without --table"
+            raise UserError(f"--{name}: not expected {beside}")
+    {
+        "report": _report,
+        "figure": _figure,
+        "table": _table,
+        None: _compare,
+    }[mode]()
 
-    report, learned = reproduce(WORKDIR.value, VARIANTS.value)
-    (make_path(WORKDIR.value, "--workdir") / "report.md").write_text(report + "\n")
+
+def _compare():
+    from common.paths import make_path
+    from reproduction.laptop import compare
+
+    report, learned = compare(OUTPUT.value, VARIANTS.value)
+    (make_path(OUTPUT.value, "--output") / "report.md").write_text(report + "\n")
     print(report)
     if not learned:
         sys.exit("error: a model learned too little; see the table")
+
+
+def _table():
+    from reproduction.reproduce import Reproduction
+
+    reproduction = Reproduction(
+        TABLE.value,
+        SCALE.value,
+        OUTPUT.value,
+        DATA_DIR.value,
+        SEEDS.value,
+        ONLY.value,
+        VARIANTS.value,
+    )
+    if DRY_RUN.value:
+        print(reproduction.plan(strategy.value, tpu.value).markdown())
+        return
+    failed = reproduction.run(strategy.value, tpu.value)
+    for sheet in reproduction.sheets():
+        print(sheet.markdown())
+    if failed:
+        sys.exit(f"error: {len(failed)} runs failed: {', '.join(failed)}")
+
+
+def _report():
+    from reproduction.report.build import report
+
+    print(report(REPORT.value))
+
+
+def _figure():
+    from common.paths import make_path
+    from reproduction.evolution import draw, evolution
+    from training.run import load_run
+
+    for flag in (WORKDIR, TEXT):
+        if flag.value is None:
+            raise UserError(f"--{flag.name}: expected beside --figure")
+    path = make_path(OUTPUT.value if OUTPUT.present else WORKDIR.value, "--output")
+    path.mkdir(parents=True, exist_ok=True)
+    run = load_run(WORKDIR.value)
+    print(draw(evolution(run, TEXT.value), run.config.variant, path / "evolution.png"))
+    print(path / "evolution.png")
 
 
 if __name__ == "__main__":

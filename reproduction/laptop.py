@@ -1,40 +1,40 @@
-"""The main job: all models on one task, side by side, beside the paper's numbers."""
+"""The newcomer's comparison: all models on short ListOps, beside the paper's."""
 
-import json
-import time
+import logging
 
 import numpy as np
 import tensorflow as tf
 
 from benchmarks.timing import interleave, speedup
+from common.errors import UserError
 from common.paths import make_path
 from configs import listops
 from configs.published import ACCURACY
 from data import tokenizers
 from models import variants
 from reporting.tables import markdown_table
+from reproduction import survey
+from reproduction.experiment import Experiment, Places, Setting
+from reproduction.running import run_all
 from training import config as configuration
-from training import workdir as workdirs
-from training.evaluation import evaluate
-from training.lock import LockedError
 from training.tasks import TASKS
-from training.train import logger, train_and_evaluate
 from training.trainer import one_device_trainer
 
 BASELINE = "transformer"
+SETTING = Setting("listops", "listops", "laptop")
 TIMED_ROUNDS, UPDATES_PER_ROUND = 7, 10
-SECONDS_BETWEEN_LOOKS = 10  # at runs that another process trains
 MARGIN = 10  # points above always answering the most frequent class
-RESULT = {"accuracy", "parameters"}  # of an evaluation, what the table shows
+
+logger = logging.getLogger("transevolve")
 
 
-def reproduce(workdir, names: list[str] | None = None) -> tuple[str, bool]:
+def compare(output, names: list[str] | None = None) -> tuple[str, bool]:
     """Trains, evaluates and times variants; finished parts are not done again.
 
-    Several processes may share the workdir: each trains what no other does.
+    Several processes may share the folder: each trains what no other does.
 
     Args:
-      workdir: folder with one run a variant below it.
+      output: folder with the runs below it.
       names: of the variants; None for the paper's five. The Transformer always runs,
         as what the others are compared with.
 
@@ -43,13 +43,20 @@ def reproduce(workdir, names: list[str] | None = None) -> tuple[str, bool]:
       model ended at least `MARGIN` points above the most frequent class.
 
     Raises:
-      UserError: if a name is unknown, or the workdir holds runs of other settings.
+      UserError: if a name is unknown, a run failed, or the folder holds runs of other
+        settings.
     """
-    workdir = make_path(workdir, "--workdir")
+    places = Places(make_path(output, "--output"), "comparison")
     names = list(dict.fromkeys([*(names or variants(in_paper=True)), BASELINE]))
-    configs = {name: _config(name, workdir) for name in names}
-    results = _train_all(configs, workdir)
-    tokenizer = tokenizers.load(workdir / BASELINE / "tokenizer")
+    experiments = [Experiment(SETTING, name) for name in names]
+    configs = {one.variant: one.config(places.data(SETTING)) for one in experiments}
+    if failed := run_all(experiments, places, "one_device"):
+        raise UserError(f"--output={output}: a run failed: {failed[0].name}")
+    results = {
+        one.variant: survey.read(places.runs / one.name).results["test"]
+        for one in experiments
+    }
+    tokenizer = tokenizers.load(places.runs / experiments[-1].name / "tokenizer")
     tasks = {
         name: TASKS[config.kind](config, tokenizer) for name, config in configs.items()
     }
@@ -97,49 +104,6 @@ def _differences():
         f"for the paper's. Here, and in brackets at the paper's scale: {changed}; "
         "1 run (mean of 5), CPU (TPU v3-8)."
     )
-
-
-def _config(variant, workdir):
-    config = listops.get_config(f"{variant},laptop")
-    config.data.cache_dir = str(workdir / "cache")
-    return config
-
-
-def _train_all(configs, workdir):
-    """The results of all runs; those that another process trains are waited for."""
-    results = {}
-    while len(results) < len(configs):
-        for number, (variant, config) in enumerate(configs.items(), start=1):
-            if variant in results:
-                continue
-            logger.info("\n[%d/%d] %s", number, len(configs), variant)
-            try:
-                results[variant] = _train(config, workdir / variant)
-            except LockedError as error:
-                logger.info("put off: %s", error)
-        if len(results) < len(configs):
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-    return {variant: results[variant] for variant in configs}
-
-
-def _train(config, workdir):
-    finished = workdir / "results" / "test.json"
-    if finished.exists():
-        kept, _ = workdirs.read(workdir)
-        if not workdirs.differences(config, kept) and (result := _read(finished)):
-            logger.info("finished before: %s", finished)
-            return result
-    train_and_evaluate(config, workdir)
-    return evaluate(workdir)[0]
-
-
-def _read(path):
-    """The result in a file; None where it is none, so that it is measured again."""
-    try:
-        result = json.loads(path.read_text())
-        return result if result.keys() >= RESULT else None
-    except (ValueError, AttributeError):
-        return None
 
 
 def _speeds(tasks):

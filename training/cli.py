@@ -35,7 +35,7 @@ def run(main):
         try:
             for argument in argv[1:]:
                 raise UserError(f"{argument}: expected a flag")
-            _log_to_stderr()
+            log_to_stderr()
             main()
         except Interrupted as error:
             print(f"stopped by {error}", file=sys.stderr)
@@ -47,7 +47,7 @@ def run(main):
         except KeyboardInterrupt:
             sys.exit("stopped")
         except Exception as error:
-            message = _explain(error)
+            message = explain(error)
             if message is None:
                 raise
             sys.exit(f"error: {message}")
@@ -55,7 +55,7 @@ def run(main):
     app.run(guarded, flags_parser=_parse_flags)
 
 
-def _explain(error: Exception) -> str | None:
+def explain(error: Exception) -> str | None:
     """What to say of a machine that lacks something; None for a fault of this code."""
     import tensorflow as tf
 
@@ -127,7 +127,8 @@ def define_run() -> Callable:
     return arguments
 
 
-def _log_to_stderr():
+def log_to_stderr():
+    """What runs say, and nothing of what absl says, goes to standard error."""
     # TensorFlow's Python side logs through absl; what it warns of here is no news.
     absl_logging.set_verbosity(absl_logging.ERROR)
     logger = logging.getLogger("transevolve")

@@ -60,8 +60,7 @@ def evaluate(
         "parameters": run.model.count_params(),
         **found.scores,
     }
-    name = f"{split}-average-{average_checkpoints}" if average_checkpoints else split
-    name += "".join(f"-{field}-{value}" for field, value in (decode or {}).items())
+    name = result_name(split, average_checkpoints, decode)
     try:
         line = json.dumps(result, allow_nan=False) + "\n"
     except ValueError:
@@ -79,3 +78,13 @@ def evaluate(
     unfinished.write_text(line)
     move(unfinished, results / f"{name}.json")
     return result, found
+
+
+def result_name(
+    split: str, average_checkpoints: int = 0, decode: Mapping | None = None
+) -> str:
+    """The name of the file of an evaluation, without ending; see `evaluate`."""
+    name = f"{split}-average-{average_checkpoints}" if average_checkpoints else split
+    return name + "".join(
+        f"-{field}-{value}" for field, value in (decode or {}).items()
+    )

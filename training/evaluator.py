@@ -1,5 +1,7 @@
 """Evaluation of a model under a `tf.distribute` strategy."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from data.batches import fill_rows
@@ -28,12 +30,8 @@ class Evaluator:
           batcher: of the split, with `evaluate()` and `num_batches`.
           on_progress: called with a number of batches just done.
         """
-        dataset = fill_rows(
-            batcher.evaluate(), self.strategy.num_replicas_in_sync, batcher.fillers
-        )
-        dataset = self.strategy.experimental_distribute_dataset(dataset)
         totals = None
-        for batch in dataset:
+        for batch in self._batches(batcher):
             sums = [value.numpy() for value in self._next(batch)]
             totals = (
                 sums
@@ -42,6 +40,22 @@ class Evaluator:
             )
             on_progress(1)
         return totals
+
+    def sample(self, batcher, count: int = 8) -> tuple[Callable, float]:
+        """A part of `evaluate`, to be timed.
+
+        Returns:
+          A function that evaluates the first `count` batches, and how many times as
+          long all of them take.
+        """
+        batches = list(self._batches(batcher, count))
+
+        def call():
+            for batch in batches:
+                for value in self._next(batch):
+                    value.numpy()
+
+        return call, batcher.num_batches / len(batches)
 
     def batch_bytes(self, specs, shape: tuple[int, int]) -> int:
         """The memory that a batch takes on a device.
@@ -54,6 +68,14 @@ class Evaluator:
         part = part_of_batch(specs, rows, shape[1])
         step = tf.function(self._step, autograph=False)
         return predicted_bytes(step.get_concrete_function(part).graph)
+
+    def _batches(self, batcher, count=-1):
+        dataset = fill_rows(
+            batcher.evaluate().take(count),
+            self.strategy.num_replicas_in_sync,
+            batcher.fillers,
+        )
+        return self.strategy.experimental_distribute_dataset(dataset)
 
     def _reduced(self, batch):
         sums = self.strategy.run(self._step, args=(batch,))

@@ -17,10 +17,14 @@ class LockedError(UserError):
 
 
 @contextmanager
-def locked(workdir: Path):
+def locked(workdir: Path, name: str = NAME):
     """Holds the lock of a workdir, which is made if it is not there.
 
     The system lets go of the lock when the process ends, however it ends.
+
+    Args:
+      workdir: of a run.
+      name: of the lock's file; locks of other names are others.
 
     Raises:
       LockedError: if another process holds it; the message says which.
@@ -30,7 +34,7 @@ def locked(workdir: Path):
     if is_remote(workdir):  # no lock there: who starts two processes is not told
         yield
         return
-    with open(workdir / NAME, "a+", errors="replace") as file:
+    with open(workdir / name, "a+", errors="replace") as file:
         try:
             # Not by flock, which processes forked from this one would hold on to.
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -43,7 +47,7 @@ def locked(workdir: Path):
         file.seek(0)
         found = file.read(20)
         if found and not found.startswith("process "):
-            raise UserError(f"{workdir / NAME}: expected our lock, found another file")
+            raise UserError(f"{workdir / name}: expected our lock, found another file")
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()

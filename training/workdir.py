@@ -92,6 +92,11 @@ def read(workdir: Path) -> tuple[ConfigDict, object]:
       UserError: if there is none, or one of an older version; a `DamagedError` if its
         files are not what was written.
     """
+    return read_config(workdir), tokenizers.load(workdir / TOKENIZER)
+
+
+def read_config(workdir: Path) -> ConfigDict:
+    """The config alone; raises as `read`."""
     path = workdir / CONFIG
     if not (workdir / checksums.NAME).exists():
         found = "none"
@@ -101,8 +106,7 @@ def read(workdir: Path) -> tuple[ConfigDict, object]:
             f"--workdir={workdir}: expected a run of train.py, found {found}"
         )
     checksums.check(workdir)
-    config = ConfigDict(json.loads(path.read_text()))
-    return config, tokenizers.load(workdir / TOKENIZER)
+    return ConfigDict(json.loads(path.read_text()))
 
 
 def check_same_data(data: dict, workdir: Path) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from common.fields import Field
 from data.tokenizers import make_tokenizer
 from inference.text_model import TextModel
+from training.evaluator import Evaluator
 from training.metrics import Totals
 
 
@@ -137,6 +138,15 @@ class Task(ABC):
           each_checkpoint: functions that each give the model other weights, for a task
             that reports the mean of their scores too.
         """
+
+    def evaluation_sample(self, model, split: str, strategy) -> tuple[Callable, float]:
+        """A part of what `evaluate` does, to be timed.
+
+        Returns:
+          A function that does it, and how many times as long the whole takes.
+        """
+        evaluator = Evaluator(model, self.sums, strategy)
+        return evaluator.sample(self.evaluation_batches(split))
 
     @abstractmethod
     def text_model(self, model, dtype: str = "float32") -> TextModel:

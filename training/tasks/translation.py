@@ -124,14 +124,7 @@ class TranslationTask(Task):
     def evaluate(self, model, split, strategy, each_checkpoint=()):
         """BLEU three ways and chrF, beside the paper's figure; the hypotheses."""
         sources, references = self.data.texts(split)
-        translator = Translator(
-            model,
-            self.tokenizer,
-            self.config.decode,
-            self.config.data.bucket_lengths,
-            strategy,
-            static_shapes=is_tpu(strategy),
-        )
+        translator = self._translator(model, strategy)
         start = time.monotonic()
         hypotheses = _translate(translator, sources, f"translating {split}")
         seconds = time.monotonic() - start
@@ -163,6 +156,7 @@ class TranslationTask(Task):
             }
             columns[f"mean of {len(singles)} checkpoints"] = mean
             result["mean_of_checkpoints"] = mean
+            result["checkpoints"] = singles
         result["sentences_per_second"] = round(len(sources) / seconds, 2)
         published = published_bleu(languages, test_set, self.config.variant)
         if published is not None:
@@ -171,6 +165,25 @@ class TranslationTask(Task):
         table = _table(columns, signatures)
         samples = _samples(sources, references, hypotheses)
         return Evaluation(result, [table], samples, hypotheses)
+
+    def evaluation_sample(self, model, split, strategy):
+        """A batch of translations."""
+        sources, _ = self.data.texts(split)
+        size = min(len(sources), self.config.decode.batch_size)
+        # Every so many: of all lengths.
+        some = sources[:: max(1, len(sources) // size)][:size]
+        translator = self._translator(model, strategy)
+        return lambda: translator.translate(some), len(sources) / len(some)
+
+    def _translator(self, model, strategy):
+        return Translator(
+            model,
+            self.tokenizer,
+            self.config.decode,
+            self.config.data.bucket_lengths,
+            strategy,
+            static_shapes=is_tpu(strategy),
+        )
 
     def text_model(self, model, dtype="float32"):
         """`TextTranslator`, of the run's beam search."""

@@ -1,0 +1,175 @@
+"""Runs side by side, whatever they are: a table for each task."""
+
+import math
+import statistics
+
+from reproduction.settings import group
+from reproduction.sheet import Column, Sheet
+from reproduction.survey import FAILED, FINISHED, UNFINISHED, Run
+from training.tasks import TASKS
+from training.tasks.task import Task
+
+TITLES = {
+    "accuracy": "accuracy %",
+    "bleu_13a": "BLEU (13a)",
+    "bleu_intl": "BLEU (intl)",
+    "bleu_authors": "BLEU (authors)",
+    "chrf": "chrF",
+}
+DIGITS = {"loss": 4}  # others have two
+
+
+def comparison(runs: list[Run]) -> list[Sheet]:
+    """A sheet for each task of any runs, with a row for each variant and its settings.
+
+    A figure is the mean over the finished runs of a row. Where none has finished, it
+    is that over all which have validated.
+    """
+    return [
+        _sheet(task, [run for run in runs if run.task == task])
+        for task in sorted({run.task for run in runs})
+    ]
+
+
+def kind_of(runs: list[Run]) -> type[Task]:
+    """The task of runs, for its metric; a plain one if this version has none such."""
+    return TASKS.get(runs[0].config["kind"], Task)
+
+
+def best_validation(run: Run) -> float | None:
+    """The best validation score of a run so far, by its task's metric."""
+    task = kind_of([run])
+    scores = [number(row.get(task.metric)) for row in run.validations]
+    scores = [score for score in scores if score is not None]
+    if not scores:
+        return None
+    return max(scores) if task.higher_is_better else min(scores)
+
+
+def number(value) -> float | int | None:
+    """A value of a file, if it is a finite number."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and math.isfinite(value) else None
+
+
+def score_title(name: str) -> str:
+    """A score's name, for people."""
+    return TITLES.get(name, name.replace("_", " "))
+
+
+def shown(name: str, value: float) -> float:
+    """A score as people read it: accuracies in percent."""
+    return 100 * value if name == "accuracy" else value
+
+
+def _sheet(task, runs):
+    kind = kind_of(runs)
+    scores = {("validation", kind.metric): best_validation}
+    tests = {name for run in runs for name in run.results if name.startswith("test")}
+    names = sorted(kind.score_names, key=lambda name: name != kind.metric)
+    for result in sorted(tests):
+        for name in names:
+            scores[result, name] = _reader(result, name)
+    rows = [
+        _row(variant, settings, members, scores)
+        for (variant, settings), members in group(runs).items()
+    ]
+    columns = [Column("variant", "variant"), Column("settings", "settings")]
+    for source, name in scores:
+        title = score_title(name)
+        best = "best " if source == "validation" else ""
+        key, digits = _key(source, name), DIGITS.get(name, 2)
+        columns.append(Column(key, f"{best}{source} {title}", digits))
+        columns.append(Column(f"{key}_std", f"± {source} {title}", digits))
+    columns += [
+        Column("parameters", "parameters", 0),
+        Column("runs", "runs", 0),
+        Column("finished", "finished", 0),
+        Column("epochs", "epochs", 1),
+        Column("steps", "steps", 0),
+    ]
+    # One without a value says nothing, as steps do not where epochs count.
+    said = {key for row in rows for key, value in row.items() if value not in (None, "")}
+    said -= {"steps"} if "epochs" in said else set()
+    columns = [column for column in columns if column.key in said]
+    return Sheet(f"comparison-{task}", task, columns, rows, _notes(runs, rows))
+
+
+def _key(source, name):
+    unit = "_percent" if name == "accuracy" else ""
+    return f"{source.replace('-', '_')}_{name}{unit}"
+
+
+def _reader(result, name):
+    return lambda run: number(run.results.get(result, {}).get(name))
+
+
+def _row(variant, settings, runs, scores):
+    finished = [run for run in runs if run.state == FINISHED]
+    counted = finished or runs
+    parameters = [
+        number(result.get("parameters"))
+        for run in runs
+        for result in run.results.values()
+    ]
+    row = {
+        "variant": variant,
+        "settings": settings,
+        "runs": len(runs),
+        "finished": len(finished),
+        "parameters": next(filter(None, parameters), None),
+    }
+    for (source, name), read in scores.items():
+        values = [value for run in counted if (value := read(run)) is not None]
+        values = [shown(name, value) for value in values]
+        key = _key(source, name)
+        row[key] = statistics.fmean(values) if values else None
+        row[f"{key}_std"] = statistics.stdev(values) if len(values) > 1 else None
+    for key, field in (("epochs", "epoch"), ("steps", "step")):
+        last = [_last(run, field) for run in counted]
+        last = [value for value in last if value is not None]
+        row[key] = statistics.fmean(last) if last else None
+    return row
+
+
+def _last(run, field):
+    """How far a run has come, as far as its log says."""
+    found = [number(row.get(field)) for row in (*run.training, *run.validations)]
+    return max((value for value in found if value is not None), default=None)
+
+
+def _notes(runs, rows):
+    notes = [
+        "The runs of a row differ in their seed alone. Its figures are means over its "
+        "finished runs, or over all of them where none has finished. ± is the sample "
+        "standard deviation over these runs."
+    ]
+    if any(row["finished"] < row["runs"] for row in rows):
+        notes += _unfinished(runs)
+    return notes
+
+
+def _unfinished(runs):
+    notes = []
+    going = [run for run in runs if run.state == UNFINISHED]
+    if going:
+        names = "; ".join(f"{run.name} ({_reached(run)})" for run in going)
+        notes.append(f"Not finished, {len(going)} of {len(runs)} runs: {names}.")
+    failed = [run for run in runs if run.state == FAILED]
+    if failed:
+        names = "; ".join(f"{run.name} ({_first_line(run.failure)})" for run in failed)
+        notes.append(f"Failed, {len(failed)} of {len(runs)} runs: {names}.")
+    return notes
+
+
+def _reached(run):
+    step, epoch = _last(run, "step"), _last(run, "epoch")
+    if step is None:
+        return "nothing logged yet"
+    if epoch is None:
+        return f"step {step:,}"
+    return f"epoch {epoch:.1f}, step {step:,}"
+
+
+def _first_line(text):
+    return text.splitlines()[0]

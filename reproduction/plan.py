@@ -1,0 +1,163 @@
+"""What runs will take, from a short probe of each kind on this machine."""
+
+import json
+import logging
+import math
+import time
+from pathlib import Path
+
+from common.progress import progress_bar
+from reproduction import survey
+from reproduction.experiment import Experiment, Places
+from reproduction.running import in_own_process, is_finished, write_json
+from reproduction.sheet import Column, Sheet
+from training import cli
+from training.config import check
+from training.evaluator import Evaluator
+from training.strategy import make_strategy
+from training.tasks import TASKS
+from training.trainer import Trainer
+
+NAME = "plan.json"
+# Updates that are timed, after so many that warm up.
+TIMED, WARM = 10, 2
+# Weights and two moments of Adam, in float32.
+BYTES_PER_PARAMETER = 12
+COLUMNS = [
+    Column("run", "run"),
+    Column("state", "state"),
+    Column("parameters", "parameters", 0),
+    Column("steps", "steps", 0),
+    Column("examples", "examples", 0),
+    Column("disk_mb", "disk, MB", 0),
+    Column("minutes", "minutes", 1),
+]
+
+logger = logging.getLogger("transevolve")
+
+
+def plan(
+    experiments: list[Experiment], places: Places, strategy: str, tpu: str = ""
+) -> Sheet:
+    """A row for each run, with an estimate of its time on this machine.
+
+    Runs that differ only in seed, learning rate or profile take the same time: one of
+    them is probed, by a few updates and a part of its evaluation.
+
+    Raises:
+      Interrupted: after a signal.
+    """
+    places.results.mkdir(parents=True, exist_ok=True)
+    kinds = {}
+    for experiment in experiments:
+        if places.data(experiment.setting) is not None:
+            kinds.setdefault(_kind(experiment), experiment)
+    path = places.results / NAME
+    probe = places.results / "probe.json"
+    code = in_own_process(_probe, list(kinds.values()), places, strategy, tpu, probe)
+    probed = json.loads(probe.read_text()) if code == 0 else {}
+    probe.unlink(missing_ok=True)
+    rows = []
+    for experiment in experiments:
+        row = {"run": experiment.name, **probed.get(_kind(experiment), {})}
+        row["state"] = _state(experiment, places)
+        rows.append(row)
+    left = [row for row in rows if row["state"] == "to run"]
+    total = {"run": "all that are to run", "state": f"{len(left)} runs"}
+    for key in ("steps", "examples", "disk_mb", "minutes"):
+        total[key] = sum(row.get(key, 0) for row in left)
+    write_json(path, {row["run"]: row.get("minutes") for row in rows})
+    notes = [
+        "Minutes are those of this machine, estimated from "
+        f"{TIMED} updates of each kind of run. Beam search is timed on an untrained "
+        "model, whose translations are long."
+    ]
+    return Sheet("plan", "Plan", COLUMNS, [*rows, total], notes)
+
+
+def accuracy_of_plan(experiments: list[Experiment], places: Places) -> str | None:
+    """A sentence on how far the estimate was off; None where nothing was estimated."""
+    path = places.results / NAME
+    estimates = json.loads(path.read_text()) if path.exists() else {}
+    planned = took = count = 0
+    for experiment in experiments:
+        run = survey.read(places.runs / experiment.name)
+        minutes = estimates.get(experiment.name)
+        if run and run.facts.get("finished") and minutes:
+            planned += minutes
+            took += run.facts["seconds"] / 60
+            count += 1
+    if not count:
+        return None
+    return (
+        f"{count} runs took {took:.1f} minutes. The plan said {planned:.1f}, "
+        f"{100 * (planned / took - 1):+.0f} %."
+    )
+
+
+def _kind(experiment):
+    return f"{experiment.setting.name}/{experiment.variant}"
+
+
+def _state(experiment, places):
+    if places.data(experiment.setting) is None:
+        return "no data"
+    return "finished" if is_finished(experiment, places) else "to run"
+
+
+def _probe(experiments, places: Places, strategy, tpu, path: Path):
+    cli.log_to_stderr()
+    strategy = make_strategy(strategy, tpu)
+    found = {}
+    with progress_bar(experiments, desc="probing", unit=" kinds of run") as bar:
+        for experiment in bar:
+            found[_kind(experiment)] = _costs(experiment, places, strategy)
+    write_json(path, found)
+
+
+def _costs(experiment, places, strategy):
+    config = experiment.config(places.data(experiment.setting))
+    check(config)
+    start = time.monotonic()
+    kind = TASKS[config.kind]
+    task = kind(config, kind.make_tokenizer(config))
+    train, settings = task.training_batches(), config.train
+    with strategy.scope():
+        model = task.build_model()
+    trainer = Trainer(model, task.losses, settings, strategy)
+    iterator = trainer.iterate(train.train(config.seed), train.fillers)
+    trainer.train(iterator, WARM)
+    setup = time.monotonic() - start
+    update = _seconds(lambda: trainer.train(iterator, TIMED), 1 / TIMED)
+    steps = settings.get("steps") or settings.epochs * train.num_batches
+    every = settings.get("validate_every") or train.num_batches
+    validations = math.ceil(steps / every)
+    validated = ["validation"]
+    if experiment.setting.test_at_validations:
+        validated.append("test")
+    seconds = setup + steps * update
+    evaluator = Evaluator(model, task.sums, strategy)
+    for split in validated:
+        sample = evaluator.sample(task.evaluation_batches(split))
+        seconds += validations * _seconds(*sample)
+    for split, average in experiment.setting.evaluations:
+        # The mean of weights, and each checkpoint by itself.
+        sample = task.evaluation_sample(model, split, strategy)
+        seconds += (1 + average) * _seconds(*sample)
+    parameters = model.count_params()
+    copies = settings.keep_checkpoints + 2  # the best one, and one to go on from
+    return {
+        "parameters": parameters,
+        "steps": steps,
+        "examples": steps * settings.batch_size,
+        "disk_mb": BYTES_PER_PARAMETER * parameters * copies / 2**20,
+        "minutes": seconds / 60,
+    }
+
+
+def _seconds(call, times):
+    """What `times` calls take, once there has been one that traces."""
+    call()
+    start = time.monotonic()
+    call()
+    return times * (time.monotonic() - start)

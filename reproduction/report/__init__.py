@@ -1,0 +1,1 @@
+"""One page in one file with the results of runs."""

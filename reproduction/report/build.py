@@ -1,0 +1,67 @@
+"""The report of whatever runs lie in a folder."""
+
+import tempfile
+from pathlib import Path
+
+from common.errors import UserError
+from common.paths import make_path, move
+from reproduction.comparison import comparison
+from reproduction.facts import facts
+from reproduction.pictures import learning_curves
+from reproduction.report.page import page
+from reproduction.survey import survey
+
+NAME = "report.html"
+
+
+def report(folder) -> Path:
+    """Compares the runs in a folder and all folders below it, finished or not.
+
+    Args:
+      folder: with workdirs of train.py or reproduce.py.
+
+    Returns:
+      Path of the page, `report.html` in the folder.
+
+    Raises:
+      UserError: if there is no run.
+    """
+    folder = make_path(folder, "--report")
+    runs = survey(folder)
+    if not runs:
+        raise UserError(
+            f"--report={folder}: expected a folder with runs of train.py or "
+            "reproduce.py, found none"
+        )
+    sheets = comparison(runs)
+    with tempfile.TemporaryDirectory() as pictures:
+        for number, sheet in enumerate(sheets):
+            members = [run for run in runs if run.task == sheet.title]
+            drawn = learning_curves(members, Path(pictures), f"{number}.png")
+            if drawn:
+                sheets[number] = sheet._replace(pictures=[drawn])
+        title = f"Runs in {folder.resolve().name}"
+        text = page(title, sheets, runs, _facts(runs), Path(pictures), [_what(runs)])
+    unfinished = folder / f"{NAME}.unfinished"
+    unfinished.write_text(text, encoding="utf-8")
+    move(unfinished, folder / NAME)
+    return folder / NAME
+
+
+def _what(runs):
+    tasks = sorted({run.task for run in runs})
+    return (
+        f"A comparison of the runs that were found, of {', '.join(tasks)}. "
+        "Each task has a table and its learning curves."
+    )
+
+
+def _facts(runs):
+    """Machines of the runs, as far as they wrote them down, and what made this page."""
+    machines = {str(run.facts["machine"]) for run in runs if "machine" in run.facts}
+    others = sum("machine" not in run.facts for run in runs)
+    found = sorted(machines)
+    if others:
+        found.append(f"not recorded, of {others} runs")
+    here = {f"{what} of this report": text for what, text in facts().items()}
+    return {"machines of the runs": "; ".join(found), **here}

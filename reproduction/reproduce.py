@@ -1,0 +1,176 @@
+"""The paper's tables: runs, measurements, results, a report."""
+
+import logging
+import re
+
+from common.errors import UserError
+from common.paths import is_remote, make_path
+from models import variants
+from reproduction import measure, plan, survey, tables
+from reproduction.experiment import Places
+from reproduction.facts import facts
+from reproduction.pictures import learning_curves
+from reproduction.report.page import page
+from reproduction.running import run_all
+from reproduction.scales import SCALES
+from reproduction.sheet import Picture, Sheet
+from reproduction.tables.table import Results
+
+logger = logging.getLogger("transevolve")
+
+
+class Reproduction:
+    """The runs of tables at a scale, and what is made of them.
+
+    Args:
+      table: a key of `tables.TABLES`, or "all".
+      scale: a key of `SCALES`.
+      output: folder of runs and results.
+      data_dir: folder of the data as its authors ship it, or None.
+      seeds: how many, if not the scale's own number.
+      only: a regular expression; runs whose name it is not found in are left out, as
+        are the measurements "speed" and "memory".
+      models: names of variants, if not the scale's.
+
+    Raises:
+      UserError: for a bad argument.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        scale: str,
+        output,
+        data_dir=None,
+        seeds: int | None = None,
+        only: str = "",
+        models: list[str] | None = None,
+    ):
+        output = make_path(output, "--output")
+        if is_remote(output):
+            raise UserError(f"--output={output}: expected a folder of this machine")
+        if data_dir is not None:
+            data_dir = make_path(data_dir, "--data_dir")
+        self.table = table
+        self.tables = tables.named(table)
+        self.scale = SCALES[scale]
+        if models:
+            self.scale = self.scale._replace(variants=_variants(self.scale, models))
+        self.seeds = seeds
+        self.places = Places(output, scale, data_dir)
+        self._wanted = _pattern(only)
+        self.experiments = [
+            experiment
+            for experiment in tables.experiments(self.tables, self.scale, seeds)
+            if self._wanted(experiment.name)
+        ]
+
+    def plan(self, strategy: str, tpu: str = "") -> Sheet:
+        """What would run, and how long it would take here; see `plan.plan`."""
+        return plan.plan(self.experiments, self.places, strategy, tpu)
+
+    def run(self, strategy: str, tpu: str = "") -> list[str]:
+        """Runs and measures what is not done, and writes the results.
+
+        Returns:
+          Names of the runs that failed.
+
+        Raises:
+          Interrupted: after a signal; what was done is kept.
+          UserError: if the folder holds runs of other settings.
+        """
+        failed = run_all(self.experiments, self.places, strategy, tpu)
+        if any(table.is_timed for table in self.tables):
+            what = [
+                name for name in (measure.SPEED, measure.MEMORY) if self._wanted(name)
+            ]
+            measure.measure(self.scale, self.places.results, what)
+        self.write()
+        if sentence := plan.accuracy_of_plan(self.experiments, self.places):
+            logger.info("%s", sentence)
+        return [experiment.name for experiment in failed]
+
+    def sheets(self) -> list[Sheet]:
+        """The tables, of what has been run so far."""
+        folder = self.places.results
+        folder.mkdir(parents=True, exist_ok=True)
+        results = Results(
+            self.scale,
+            self._runs(),
+            self._missing(),
+            measure.rows(folder, measure.SPEED),
+            measure.rows(folder, measure.MEMORY),
+            folder,
+        )
+        return [
+            sheet
+            for table in self.tables
+            for sheet in table.sheets(self.scale, self.seeds, results)
+        ]
+
+    def write(self) -> None:
+        """Writes each table as Markdown, JSON and CSV, curves, and the report."""
+        folder = self.places.results
+        sheets = self.sheets()
+        for sheet in sheets:
+            for ending in ("md", "json", "csv"):
+                text = getattr(sheet, {"md": "markdown"}.get(ending, ending))()
+                (folder / f"{sheet.name}.{ending}").write_text(text)
+        runs = list(self._runs().values())
+        curves = Sheet("curves", "Learning curves", [], [], [], self._curves(runs))
+        text = page(
+            f"TransEvolve: table {self.table}, scale {self.scale.name}",
+            [*sheets, curves] if runs else sheets,
+            runs,
+            facts(),
+            folder,
+            [self.scale.meaning],
+        )
+        path = folder / "report.html"
+        path.write_text(text, encoding="utf-8")
+        logger.info("report: %s", path)
+
+    def _runs(self):
+        found = {}
+        for experiment in self.experiments:
+            run = survey.read(self.places.runs / experiment.name, self.places.runs)
+            if run is not None:
+                found[experiment.name] = run
+        return found
+
+    def _missing(self):
+        return {
+            experiment.setting.name: "--data_dir has no "
+            + " or ".join(experiment.setting.folders)
+            for experiment in self.experiments
+            if self.places.data(experiment.setting) is None
+        }
+
+    def _curves(self, runs) -> list[Picture]:
+        by_setting = {}
+        for run in runs:
+            by_setting.setdefault(run.name.split("/")[0], []).append(run)
+        pictures = [
+            learning_curves(some, self.places.results, f"curves-{name}.png")
+            for name, some in by_setting.items()
+        ]
+        return [picture for picture in pictures if picture]
+
+
+def _variants(scale, models):
+    known = variants()
+    for name in models:
+        if name not in known:
+            raise UserError(
+                f"--variants: expected some of {', '.join(known)}, found {name!r}"
+            )
+    return {name: scale.variants.get(name, {}) for name in models}
+
+
+def _pattern(only):
+    try:
+        return re.compile(only).search
+    except re.error as error:
+        raise UserError(
+            f"--only={only}: expected a regular expression, found {error}"
+        ) from None

@@ -1,0 +1,261 @@
+"""Running experiments, each in a process of its own; what is done stays done."""
+
+import json
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from tqdm import tqdm
+
+from common.errors import UserError
+from common.paths import move
+from reproduction import survey
+from reproduction.experiment import Experiment, Places
+from reproduction.facts import facts
+from training import cli
+from training import workdir as workdirs
+from training.evaluation import evaluate, result_name
+from training.interruption import EXIT_CODE, SIGNALS, Interrupted
+from training.lock import LockedError, locked
+from training.strategy import make_strategy
+from training.train import train_and_evaluate
+
+LOCK = "reproduce.lock"
+# Fields in which two of a run's processes may differ.
+PLACES = {"data.dir", "data.cache_dir", "data.vocab_file"}
+SECONDS_BETWEEN_LOOKS = 10  # at runs that another process has
+LOCKED, FAILED = 3, 1  # exit codes of a run's process
+# A run has TensorFlow's devices alone, and may run out of memory alone. What is forked
+# has imported TensorFlow and started nothing of it.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload([__name__])
+
+logger = logging.getLogger("transevolve")
+
+
+def run_all(
+    experiments: list[Experiment], places: Places, strategy: str, tpu: str = ""
+) -> list[Experiment]:
+    """Runs what has not been run; another process may take its share.
+
+    A run that fails is recorded with its reason, and tried again the next time.
+
+    Args:
+      experiments: without two of one name.
+      places: where data and runs lie. What has no data is left out.
+      strategy, tpu: as for `training.strategy.make_strategy`.
+
+    Returns:
+      Those that failed.
+
+    Raises:
+      Interrupted: after a signal, when the run in progress has saved itself.
+      UserError: if the folder holds a run of other settings.
+    """
+    with_data = [one for one in experiments if places.data(one.setting) is not None]
+    left = [one for one in with_data if not is_finished(one, places)]
+    logger.info(
+        "%d runs: %d finished before, %d without data",
+        len(experiments),
+        len(with_data) - len(left),
+        len(experiments) - len(with_data),
+    )
+    failed, start, done = [], time.monotonic(), 0
+    total = len(left)
+    while left:
+        put_off = []
+        for experiment in left:
+            if is_finished(experiment, places):  # by another process, meanwhile
+                done += 1
+                continue
+            logger.info("\n[%d/%d] %s", done + 1, total, experiment.name)
+            code = in_own_process(_run, experiment, places, strategy, tpu)
+            if code == LOCKED:
+                put_off.append(experiment)
+                continue
+            done += 1
+            if code != 0:
+                failed.append(experiment)
+                logger.info("failed: %s", failure(experiment, places, code))
+            elapsed = time.monotonic() - start
+            logger.info(
+                "%d of %d runs in %s, about %s left",
+                done,
+                total,
+                tqdm.format_interval(elapsed),
+                tqdm.format_interval(elapsed / done * (total - done)),
+            )
+        if len(put_off) == len(left):
+            logger.info("waiting for %d runs of other processes", len(put_off))
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        left = put_off
+    return failed
+
+
+def is_finished(experiment: Experiment, places: Places) -> bool:
+    """Whether a run of these settings has been trained and evaluated.
+
+    Raises:
+      UserError: if its workdir holds one of other settings.
+    """
+    workdir = places.runs / experiment.name
+    found = survey.read(workdir)
+    if found is None:
+        return False
+    try:
+        kept = workdirs.read_config(workdir)
+    except UserError:  # what a kill left, or damage: training mends it, or says so
+        return False
+    config = experiment.config(places.data(experiment.setting))
+    try:
+        workdirs.check_same_run(config, kept, workdir)
+    except UserError as error:
+        raise UserError(f"--output: {error}") from None
+    changed = set(workdirs.differences(config, kept)) - PLACES
+    wanted = {result_name(*evaluation) for evaluation in experiment.setting.evaluations}
+    has_all = wanted <= found.results.keys() and found.facts.get("finished", False)
+    return has_all and not changed and not found.failure
+
+
+def failure(experiment: Experiment, places: Places, code: int) -> str:
+    """Why a run's process ended with a code; written down if it could not do so."""
+    path = places.runs / experiment.name / survey.FAILURE
+    if not path.exists():
+        reason = f"its process ended with code {code}"
+        if code < 0:
+            name = signal.Signals(-code).name
+            reason = f"its process was ended by {name}"
+            if name == "SIGKILL":
+                reason += ", as happens when memory runs out"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(reason + "\n")
+    return path.read_text().strip()
+
+
+def in_own_process(function, *arguments) -> int:
+    """The exit code of a process that calls a function.
+
+    Signals are handed on to it, and it ends when this process does.
+
+    Raises:
+      Interrupted: after a signal, when it has ended.
+    """
+    received = []
+
+    def hand_on(number, frame):
+        received.append(number)
+        os.kill(process.pid, number)
+
+    process = CONTEXT.Process(target=_begin, args=(function, *arguments))
+    # The new process inherits the mask, and lifts it when it is ready.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    process.start()
+    before = {number: signal.signal(number, hand_on) for number in SIGNALS}
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    try:
+        process.join()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if received:
+        name = signal.Signals(received[0]).name
+        raise Interrupted(f"{name}: repeated, the command goes on from there")
+    return process.exitcode
+
+
+def _begin(function, *arguments):
+    # Out of the terminal's group, so that a signal comes once, from the parent.
+    os.setpgrp()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        sys.exit(function(*arguments))
+    except KeyboardInterrupt:
+        sys.exit(EXIT_CODE)
+
+
+def _end_with_parent():
+    multiprocessing.parent_process().join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _run(experiment, places, strategy, tpu):
+    """Trains and evaluates; an exit code."""
+    workdir = places.runs / experiment.name
+    cli.log_to_stderr()
+    try:
+        with locked(workdir, LOCK), _logged(workdir):
+            (workdir / survey.FAILURE).unlink(missing_ok=True)
+            reason = None
+            try:
+                _train_and_evaluate(experiment, places, workdir, strategy, tpu)
+            except Interrupted as error:
+                logger.info("stopped by %s", error)
+                return EXIT_CODE
+            except UserError as error:
+                reason = str(error)
+            except Exception as error:
+                reason = cli.explain(error)
+                if reason is None:
+                    logger.exception("a fault of this code")
+                    reason = f"{type(error).__name__}: {error}"
+            if reason is not None:
+                (workdir / survey.FAILURE).write_text(reason + "\n")
+                return FAILED
+    except LockedError as error:
+        logger.info("put off: %s", error)
+        return LOCKED
+    return 0
+
+
+def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
+    config = experiment.config(places.data(experiment.setting))
+    start, before = time.monotonic(), survey.read(workdir)
+    seconds = before.facts.get("seconds", 0) if before else 0
+
+    def keep(**facts):
+        taken = round(seconds + time.monotonic() - start, 1)
+        content = {"seconds": taken, **facts, "config": config.to_dict()}
+        write_json(workdir / survey.FACTS, content)
+
+    strategy = make_strategy(strategy, tpu)
+    try:
+        train_and_evaluate(
+            config,
+            workdir,
+            strategy,
+            test_at_validations=experiment.setting.test_at_validations,
+        )
+        for split, average in experiment.setting.evaluations:
+            evaluate(workdir, split, average, strategy=strategy)
+    except BaseException:
+        keep(**facts())
+        raise
+    keep(**facts(), finished=True)
+
+
+def write_json(path: Path, content) -> None:
+    """Writes a file, whole or not at all."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
+    unfinished.write_text(json.dumps(content, indent=2) + "\n")
+    move(unfinished, path)
+
+
+@contextmanager
+def _logged(workdir):
+    """Within it, what is logged goes to the run's file, too."""
+    handler = logging.FileHandler(workdir / survey.LOG, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,245 @@
+"""How large the tables' runs are: the paper's, a laptop's, a test's."""
+
+from typing import NamedTuple
+
+from models import variants
+from reproduction.experiment import Experiment, Setting
+
+
+class Scale(NamedTuple):
+    """Settings of all tables.
+
+    Attributes:
+      name: of its folder.
+      meaning: what its figures may be taken for, a sentence.
+      seeds: how many runs there are of each kind, if not asked otherwise.
+      fidelity_seeds: the same, of the fidelity table.
+      settings: {task: how it runs}; the tasks are the paper's.
+      variants: {variant that runs: what it changes}.
+      learning_rates: (lr_max, warm-up) of Figure 2.
+      fidelity: {task: how it runs in the fidelity table}.
+      timing: arguments of the speed benchmark.
+      memory_lengths: of the memory benchmark.
+    """
+
+    name: str
+    meaning: str
+    seeds: int
+    fidelity_seeds: int
+    settings: dict[str, Setting]
+    variants: dict[str, dict]
+    learning_rates: list[tuple[float, int]]
+    fidelity: dict[str, Setting]
+    timing: dict
+    memory_lengths: list[int]
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether its figures may be set beside the paper's as the same measure."""
+        return self.name == "paper"
+
+    def experiment(
+        self, setting: Setting, variant: str, changes: dict | None = None, **others
+    ) -> Experiment:
+        """A run at this scale; arguments as for `Experiment`."""
+        changes = {**self.variants.get(variant, {}), **(changes or {})}
+        return Experiment(setting, variant, changes=changes, **others)
+
+
+def _paper_variants(**changes):
+    return {name: changes for name in variants(in_paper=True)}
+
+
+FOLDERS = {
+    "wmt14_en_de": ("wmt14*de*",),
+    "wmt14_en_fr": ("wmt14*fr*",),
+    "multi30k": ("multi30k",),
+    "ag_news": ("ag_news_csv",),
+    "imdb": ("aclImdb", "aclImdb*.tar.gz"),
+    "char_imdb": ("aclImdb", "aclImdb*.tar.gz"),
+    "listops": ("listops", "lra_release"),
+}
+
+
+def _classification(overrides: dict[str, dict]) -> dict[str, Setting]:
+    """By the presets `laptop`, with overrides for each task."""
+    return {
+        task: Setting(
+            task,
+            task,
+            "laptop",
+            fields,
+            folders=() if task == "listops" else FOLDERS[task],
+            needs_folder=task != "listops",
+            test_at_validations=True,
+        )
+        for task, fields in overrides.items()
+    }
+
+
+def _captions(overrides: dict) -> dict[str, Setting]:
+    """Multi30k in place of WMT 2014, with its validation data for newstest2013."""
+    return {
+        f"wmt14_en_{language}": Setting(
+            f"multi30k-en-{language}",
+            "multi30k",
+            overrides={**overrides, "data.target_language": language},
+            folders=FOLDERS["multi30k"],
+            needs_folder=True,
+            splits=("validation", "test") if language == "de" else ("test",),
+            average_checkpoints=overrides["train.keep_checkpoints"],
+        )
+        for language in ("de", "fr")
+    }
+
+
+def _paper(task: str, **others) -> Setting:
+    return Setting(task, task, folders=FOLDERS[task], **others)
+
+
+PAPER = Scale(
+    name="paper",
+    meaning="These runs have the paper's data and settings.",
+    seeds=5,
+    fidelity_seeds=3,
+    settings={
+        "wmt14_en_de": _paper(
+            "wmt14_en_de", splits=("validation", "test"), average_checkpoints=10
+        ),
+        "wmt14_en_fr": _paper("wmt14_en_fr", average_checkpoints=10),
+        **{
+            task: _paper(task, test_at_validations=True)
+            for task in ("ag_news", "imdb", "listops", "char_imdb")
+        },
+    },
+    variants=_paper_variants(),
+    learning_rates=[
+        (rate, warmup) for rate in (1.0, 1.5) for warmup in (4000, 8000, 16_000)
+    ],
+    fidelity={
+        "multi30k": _paper("multi30k", needs_folder=True),
+        "ag_news": _paper("ag_news", test_at_validations=True),
+    },
+    timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 7},
+    memory_lengths=[1000, 2000, 3000, 4000],
+)
+
+NARROW = {"model.hidden_dim": 128, "model.ffn_dim": 512}
+LAPTOP_SETTINGS = {
+    **_classification(
+        {
+            "ag_news": {
+                **NARROW,
+                "data.max_length": 64,
+                "data.bucket_lengths": (32, 48, 64),
+                "train.epochs": 3,
+                "train.learning_rate_max": 0.12,
+                "train.warmup_steps": 200,
+            },
+            "imdb": {
+                **NARROW,
+                "data.max_length": 128,
+                "data.bucket_lengths": (64, 96, 128),
+                "train.steps": 400,
+                "train.validate_every": 200,
+                "train.learning_rate_max": 0.12,
+                "train.warmup_steps": 150,
+            },
+            "listops": {},
+            "char_imdb": {
+                "data.max_length": 256,
+                "data.bucket_lengths": (256,),
+                "train.steps": 300,
+                "train.validate_every": 150,
+            },
+        }
+    ),
+    **_captions(
+        {
+            **NARROW,
+            "data.vocab_size": 4000,
+            "data.max_length": 32,
+            "data.bucket_lengths": (12, 16, 20, 24, 32),
+            "train.steps": 400,
+            "train.validate_every": 200,
+            "train.keep_checkpoints": 2,
+            "train.warmup_steps": 150,
+            "decode.beam_size": 2,
+            "decode.extra_length": 10,
+        }
+    ),
+}
+LAPTOP = Scale(
+    name="laptop",
+    meaning=(
+        "Laptop scale: models of width 64 to 128 on a part of the data, a few minutes "
+        "each on two CPU cores. It shows that everything runs and learns, and does not "
+        "stand in for the paper's figures."
+    ),
+    seeds=1,
+    fidelity_seeds=3,
+    settings=LAPTOP_SETTINGS,
+    variants=_paper_variants(),
+    learning_rates=[(rate, warmup) for rate in (0.2, 0.4) for warmup in (75, 150, 300)],
+    fidelity={
+        "multi30k": LAPTOP_SETTINGS["wmt14_en_de"],
+        "ag_news": LAPTOP_SETTINGS["ag_news"],
+    },
+    timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 5},
+    memory_lengths=[1000, 2000, 4000],
+)
+
+TINY = {
+    "model.hidden_dim": 16,
+    "model.num_heads": 2,
+    "model.ffn_dim": 32,
+    "data.max_length": 16,
+    "data.bucket_lengths": (16,),
+    "train.batch_size": 4,
+    "train.steps": 4,
+    "train.validate_every": 2,
+    "train.log_every": 2,
+    "train.warmup_steps": 2,
+}
+TINY_TEXT = {**TINY, "data.validation_examples": 8}
+SMOKE_SETTINGS = {
+    **_classification(
+        {
+            "ag_news": TINY_TEXT,
+            "imdb": TINY_TEXT,
+            "char_imdb": TINY_TEXT,
+            "listops": {
+                **TINY_TEXT,
+                "data.train_examples": 60,
+                "data.test_examples": 20,
+            },
+        }
+    ),
+    **_captions(
+        {
+            **TINY,
+            "data.vocab_size": 300,
+            "train.keep_checkpoints": 2,
+            "decode.beam_size": 2,
+            "decode.extra_length": 2,
+        }
+    ),
+}
+SMOKE = Scale(
+    name="smoke",
+    meaning="A test of the machinery: four updates of tiny models.",
+    seeds=1,
+    fidelity_seeds=1,
+    settings=SMOKE_SETTINGS,
+    # Two stand for five: layers are traced one by one, which is what takes time.
+    variants={
+        "transevolve-randomff-1": {"model.num_depths": 2},
+        "transformer": {"model.num_layers": 1},
+    },
+    learning_rates=[(0.2, 2), (0.4, 2)],
+    fidelity={"ag_news": SMOKE_SETTINGS["ag_news"]},
+    timing={"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
+    memory_lengths=[16],
+)
+
+SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}

@@ -1,0 +1,97 @@
+"""Tables of results, as data: what Markdown, JSON, CSV and the report show."""
+
+import csv
+import io
+import json
+from typing import NamedTuple
+
+from reporting.tables import markdown_table
+
+
+class Column(NamedTuple):
+    """A column of a table.
+
+    Attributes:
+      key: of the cells in the rows.
+      title: for people.
+      digits: after the point, of numbers; None for text.
+      signed: whether numbers bear a sign, as differences do.
+    """
+
+    key: str
+    title: str
+    digits: int | None = None
+    signed: bool = False
+
+    def text(self, value) -> str:
+        """A cell for people; empty where there is no value."""
+        if value is None:
+            return ""
+        if self.digits is None:
+            return str(value)
+        return f"{value:{'+' if self.signed else ''},.{self.digits}f}"
+
+
+class Picture(NamedTuple):
+    """A picture of results.
+
+    Attributes:
+      file: name of the PNG, in the folder of the results.
+      caption: what is drawn.
+      alternative: what it shows, in words, for who cannot see it.
+    """
+
+    file: str
+    caption: str
+    alternative: str
+
+
+class Sheet(NamedTuple):
+    """A table with what is to be said of it.
+
+    Attributes:
+      name: of its files, without ending.
+      title: for people.
+      columns: a list of `Column`.
+      rows: {key: text, number or None} each.
+      notes: sentences, each a paragraph.
+      pictures: that belong to it.
+    """
+
+    name: str
+    title: str
+    columns: list[Column]
+    rows: list[dict]
+    notes: list[str] = []
+    pictures: list[Picture] = []
+
+    def markdown(self) -> str:
+        """Title, table, notes and pictures."""
+        # Text first: Markdown aligns by column.
+        columns = sorted(self.columns, key=lambda column: column.digits is not None)
+        cells = [
+            [column.text(row.get(column.key)) for column in columns]
+            for row in self.rows
+        ]
+        left = sum(column.digits is None for column in columns)
+        table = markdown_table([column.title for column in columns], cells, left)
+        pictures = [
+            f"![{picture.alternative}]({picture.file})\n\n{picture.caption}"
+            for picture in self.pictures
+        ]
+        parts = [f"# {self.title}", table, *self.notes, *pictures]
+        return "\n\n".join(parts) + "\n"
+
+    def json(self) -> str:
+        """Title, notes and rows; numbers in full."""
+        content = {"title": self.title, "notes": self.notes, "rows": self.rows}
+        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+    def csv(self) -> str:
+        """The rows, with the keys as header; numbers in full."""
+        text = io.StringIO()
+        keys = [column.key for column in self.columns]
+        writer = csv.DictWriter(text, keys, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return text.getvalue()

@@ -1,0 +1,121 @@
+"""Accuracies of classifiers: what tables 3 and 4 share."""
+
+from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY
+from reproduction.experiment import Experiment
+from reproduction.scales import Scale
+from reproduction.scores import NOT_RUN, badge, difference, mean_score
+from reproduction.sheet import Column, Sheet
+from reproduction.survey import Run
+from reproduction.tables.table import Results, rows_of
+
+# Its published figures come from other papers, in other settings.
+BASELINE = "transformer"
+COLUMNS = [
+    Column("task", "task"),
+    Column("model", "model"),
+    Column("fidelity", "profile"),
+    Column("runs", "runs", 0),
+    Column("parameters", "parameters", 0),
+    Column("accuracy", "test accuracy %", 2),
+    Column("accuracy_deviation", "± over seeds", 2),
+    Column("last", "last epoch", 2),
+    Column("paper_way", "best test epoch, the paper's way", 2),
+    Column("paper_way_deviation", "± over seeds (paper's way)", 2),
+    Column("published", "published", 1),
+    Column("difference", "difference", 2, signed=True),
+    Column("paper_way_difference", "difference (paper's way)", 2, signed=True),
+    Column("badge", "verdict"),
+]
+NOTES = [
+    "Test accuracy is that of the checkpoint with the best validation accuracy. Its "
+    "difference and its verdict stand beside the published figure.",
+    "The paper reports the mean of each run's best epoch on test data. Such a choice "
+    "sees the test data, so it stands in a column of its own. The last epoch chooses "
+    "nothing.",
+    "The published figures of the Transformer and of the other systems are from other "
+    "papers, in other settings.",
+]
+
+
+def experiments(tasks: list[str], scale: Scale, seeds: int | None) -> list[Experiment]:
+    """Every variant of the scale, on the tasks."""
+    return [
+        experiment
+        for task in tasks
+        for variant in scale.variants
+        for experiment in _seeds(task, variant, scale, seeds)
+    ]
+
+
+def _seeds(task, variant, scale, seeds):
+    return [
+        scale.experiment(scale.settings[task], variant, seed=seed)
+        for seed in range(seeds or scale.seeds)
+    ]
+
+
+def sheet(
+    name: str,
+    title: str,
+    tasks: list[str],
+    scale: Scale,
+    seeds: int | None,
+    results: Results,
+) -> Sheet:
+    """A row for each task and model that the paper prints."""
+    rows = []
+    for task in tasks:
+        for variant in rows_of(scale):
+            chosen = []
+            if variant in scale.variants:
+                chosen = _seeds(task, variant, scale, seeds)
+            rows.append(_row(task, variant, scale, results.finished(chosen)))
+        for system, published in OTHER_ACCURACY[task].items():
+            rows.append(
+                {"task": task, "model": system, "published": published}
+                | {"badge": NOT_RUN, "runs": 0}
+            )
+    notes = [scale.meaning, *NOTES, *results.absences(tasks)]
+    return Sheet(name, title, COLUMNS, rows, notes)
+
+
+def _row(task, variant, scale, runs):
+    score = mean_score(100 * run.results["test"]["accuracy"] for run in runs)
+    paper_way = mean_score(_test_accuracies(run, max) for run in runs)
+    published = ACCURACY[task].get(variant)
+    return {
+        "task": task,
+        "model": variant,
+        "fidelity": fidelity(runs),
+        "runs": score.count,
+        "parameters": runs[0].results["test"]["parameters"] if runs else None,
+        "accuracy": score.mean,
+        "accuracy_deviation": score.deviation,
+        "last": mean_score(_test_accuracies(run, _last) for run in runs).mean,
+        "paper_way": paper_way.mean,
+        "paper_way_deviation": paper_way.deviation,
+        "published": published,
+        "difference": difference(score.mean, published),
+        "paper_way_difference": difference(paper_way.mean, published),
+        "badge": badge(
+            score.mean,
+            published,
+            scale.is_paper and variant != BASELINE,
+            ACCURACY_SPREAD[task],
+        ),
+    }
+
+
+def fidelity(runs: list[Run]) -> str | None:
+    """The profiles that the runs followed; see docs/fidelity.md."""
+    found = {run.config.get("model.fidelity") for run in runs} - {None}
+    return ", ".join(sorted(found)) or None
+
+
+def _test_accuracies(run, choose):
+    accuracies = [100 * row["accuracy"] for row in run.test_scores]
+    return choose(accuracies) if accuracies else None
+
+
+def _last(values):
+    return values[-1]

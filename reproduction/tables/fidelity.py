@@ -1,0 +1,130 @@
+"""Which profile learns better: the paper's, the authors' code's, or one between."""
+
+from models import variant_config
+from reproduction.scores import mean_score
+from reproduction.sheet import Column, Sheet
+from reproduction.tables.table import Table
+from training.tasks import TASKS
+
+VARIANTS = ("transevolve-fullff-2", "transevolve-randomff-2")
+# The last two are of rotations alone.
+CHOICES = ("phase", "depth_index", "score_scale", "rotation_phase", "rotation_scale")
+PROFILES = ("paper", "official", *(f"paper+{choice}" for choice in CHOICES))
+SCORES = ("accuracy", "bleu_13a")
+COLUMNS = [
+    Column("task", "task"),
+    Column("model", "model"),
+    Column("fidelity", "profile"),
+    Column("runs", "runs", 0),
+    Column("metric", "on validation data"),
+    Column("validation", "best validation", 4),
+    Column("validation_deviation", "± over seeds", 4),
+    Column("validation_gain", "better than paper by", 4, signed=True),
+    Column("gain_deviation", "± over pairs of seeds", 4),
+    Column("score", "on test data"),
+    Column("test", "test score", 2),
+    Column("test_deviation", "± over seeds (test)", 2),
+    Column("badge", "evidence"),
+]
+CLEAR, UNCLEAR, ITSELF = "clear", "not clear", ""
+
+
+def _profiles(variant):
+    rotates = variant_config(variant)["feed_forward"] == "rotation"
+    return [name for name in PROFILES if rotates or "rotation" not in name]
+
+
+def _variants(scale):
+    found = [name for name in VARIANTS if name in scale.variants]
+    return found or [next(iter(scale.variants))]
+
+
+def _of_profile(setting, variant, profile, scale, seeds):
+    return [
+        scale.experiment(
+            setting,
+            variant,
+            {"model.fidelity": profile},
+            seed=seed,
+            choice="" if profile == "paper" else profile,
+        )
+        for seed in range(seeds or scale.fidelity_seeds)
+    ]
+
+
+def experiments(scale, seeds):
+    """See `Table`."""
+    return [
+        experiment
+        for setting in scale.fidelity.values()
+        for variant in _variants(scale)
+        for profile in _profiles(variant)
+        for experiment in _of_profile(setting, variant, profile, scale, seeds)
+    ]
+
+
+def sheets(scale, seeds, results):
+    """See `Table`."""
+    rows = []
+    for task, setting in scale.fidelity.items():
+        for variant in _variants(scale):
+            paper = {}
+            for profile in _profiles(variant):
+                chosen = _of_profile(setting, variant, profile, scale, seeds)
+                runs = {run.seed: run for run in results.finished(chosen)}
+                paper = paper or runs
+                rows.append(
+                    {"task": task, "model": variant, "fidelity": profile}
+                    | _row(runs, paper)
+                )
+    notes = [
+        scale.meaning,
+        "A profile `paper+choice` is the paper's but for one choice, which is as in "
+        "the authors' code; docs/fidelity.md has the choices.",
+        "How much better a profile is than the paper's is the mean over seeds of the "
+        "difference of two runs with one seed, positive if better. Evidence is clear "
+        "if it is more than twice its standard error.",
+        *results.absences(scale.fidelity, scale.fidelity),
+    ]
+    title = "Fidelity: the paper's choices and the authors' code's"
+    return [Sheet("fidelity", title, COLUMNS, rows, notes)]
+
+
+def _row(runs, paper):
+    if not runs:
+        return {"runs": 0, "badge": "not run"}
+    task = TASKS[next(iter(runs.values())).config["kind"]]
+    best, sign = (max, 1) if task.higher_is_better else (min, -1)
+
+    def validation(run):
+        return best(row[task.metric] for row in run.validations)
+
+    scores = next(iter(runs.values())).results["test"]
+    name = next(score for score in SCORES if score in scores)
+    factor = 100 if name == "accuracy" else 1
+    test = mean_score(factor * run.results["test"][name] for run in runs.values())
+    score = mean_score(map(validation, runs.values()))
+    gain = mean_score(
+        sign * (validation(runs[seed]) - validation(paper[seed]))
+        for seed in runs.keys() & paper.keys()
+    )
+    evidence = ITSELF
+    if runs is not paper:
+        error = (gain.deviation or 0) / max(gain.count, 1) ** 0.5
+        is_clear = gain.count > 1 and abs(gain.mean) > 2 * error
+        evidence = CLEAR if is_clear else UNCLEAR
+    return {
+        "runs": score.count,
+        "metric": task.metric,
+        "validation": score.mean,
+        "validation_deviation": score.deviation,
+        "validation_gain": gain.mean if runs is not paper else None,
+        "gain_deviation": gain.deviation if runs is not paper else None,
+        "score": name,
+        "test": test.mean,
+        "test_deviation": test.deviation,
+        "badge": evidence,
+    }
+
+
+TABLE = Table("fidelity", experiments, sheets)

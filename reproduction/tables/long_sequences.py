@@ -1,0 +1,98 @@
+"""Table 4: long sequences, ListOps and IMDB in bytes, and the speed of training."""
+
+from configs.published import OTHER_SPEED, SPEED
+from reproduction.pictures import against_length
+from reproduction.scores import NOT_RUN, OTHER_MEASURE, difference
+from reproduction.sheet import Column, Sheet
+from reproduction.tables import accuracy
+from reproduction.tables.accuracy import BASELINE
+from reproduction.tables.table import Table, rows_of
+
+TASKS = ["listops", "char_imdb"]
+LENGTHS = (1000, 2000, 3000, 4000)
+
+
+def experiments(scale, seeds):
+    """See `Table`."""
+    return accuracy.experiments(TASKS, scale, seeds)
+
+
+def sheets(scale, seeds, results):
+    """See `Table`."""
+    title = "Table 4: long sequences"
+    return [
+        accuracy.sheet("table4", title, TASKS, scale, seeds, results),
+        _speed(results),
+    ]
+
+
+def _speed(results):
+    measured = {(row["model"], row["length"]): row for row in _timed(results.speeds)}
+    lengths = sorted({length for _, length in measured} | set(LENGTHS))
+    published = {**SPEED, **OTHER_SPEED, BASELINE: dict.fromkeys(LENGTHS, 1.0)}
+    rows = []
+    for name in [*rows_of(results.scale), *OTHER_SPEED]:
+        for length in lengths:
+            row = measured.get((name, length), {})
+            found = row.get("ratio_to_transformer")
+            printed = published.get(name, {}).get(length)
+            if found is None and printed is None:
+                continue
+            rows.append(
+                {
+                    "model": name,
+                    "length": length,
+                    "batch": row.get("batch"),
+                    "seconds": row.get("seconds"),
+                    "speed": found,
+                    "published": printed,
+                    "difference": difference(found, printed),
+                    "badge": NOT_RUN if found is None else OTHER_MEASURE,
+                }
+            )
+    columns = [
+        Column("model", "model"),
+        Column("length", "bytes", 0),
+        Column("batch", "texts in a batch", 0),
+        Column("seconds", "seconds of a step", 3),
+        Column("speed", "speed / Transformer", 2),
+        Column("published", "published", 1),
+        Column("difference", "difference", 2, signed=True),
+        Column("badge", "verdict"),
+    ]
+    notes = [
+        "Speed is that of training steps, as `python benchmark.py speed` measures it: "
+        "models by turns on one machine, the median of the rounds' ratios.",
+        "The published ratios are from a TPU v3-8 and the authors' code. The form here "
+        "is exactly equal and needs fewer operations, so no verdict says that a ratio "
+        "is reproduced.",
+    ]
+    pictures = []
+    if measured:
+        pictures.append(
+            against_length(
+                list(measured.values()),
+                ["ratio_to_transformer"],
+                "Training speed",
+                results.folder,
+                "speed.png",
+            )
+        )
+    if results.memory:
+        pictures.append(
+            against_length(
+                results.memory,
+                ["peak_memory_mb"],
+                "Memory of training",
+                results.folder,
+                "memory.png",
+            )
+        )
+    return Sheet("speed", "Table 4: speed of training", columns, rows, notes, pictures)
+
+
+def _timed(rows):
+    return [row for row in rows if row["benchmark"] == "speed"]
+
+
+TABLE = Table("4", experiments, sheets, is_timed=True)

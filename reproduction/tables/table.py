@@ -1,0 +1,72 @@
+"""What a table is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from models import variants
+from reproduction.experiment import Experiment, Setting
+from reproduction.scales import Scale
+from reproduction.sheet import Sheet
+from reproduction.survey import Run
+
+
+class Results(NamedTuple):
+    """What there is to fill a table with.
+
+    Attributes:
+      scale: at which it was run.
+      runs: {name of the experiment: Run}, those that have begun.
+      missing: {name of a setting: why it was not run}.
+      speeds: rows of the speed benchmark, if they were measured.
+      memory: rows of the memory benchmark, likewise.
+      folder: for pictures.
+    """
+
+    scale: Scale
+    runs: dict[str, Run]
+    missing: dict[str, str]
+    speeds: list[dict]
+    memory: list[dict]
+    folder: Path
+
+    def finished(self, experiments: list[Experiment]) -> list[Run]:
+        """Those of the experiments that have been trained and evaluated."""
+        found = (self.runs.get(experiment.name) for experiment in experiments)
+        return [run for run in found if run and run.results and not run.failure]
+
+    def absences(self, tasks, settings: dict[str, Setting] | None = None) -> list[str]:
+        """A sentence for each of the tasks that could not be run.
+
+        Args:
+          tasks: their names.
+          settings: theirs, if not the scale's.
+        """
+        settings = settings or self.scale.settings
+        return [
+            f"{task} was not run: {self.missing[settings[task].name]}."
+            for task in tasks
+            if settings[task].name in self.missing
+        ]
+
+
+def rows_of(scale: Scale) -> list[str]:
+    """The paper's models, and others that run at a scale."""
+    return list(dict.fromkeys([*variants(in_paper=True), *scale.variants]))
+
+
+class Table(NamedTuple):
+    """A table of the paper, or of ours.
+
+    Attributes:
+      name: what `--table` calls it.
+      experiments: function of a scale and a number of seeds, None for the scale's own;
+        the runs that fill it.
+      sheets: function of the same and of `Results`; it draws its pictures, too.
+      is_timed: whether it wants the speed and memory benchmarks.
+    """
+
+    name: str
+    experiments: Callable[[Scale, int | None], list[Experiment]]
+    sheets: Callable[[Scale, int | None, Results], list[Sheet]]
+    is_timed: bool = False

@@ -1,0 +1,151 @@
+"""Runs side by side, whatever they are."""
+
+import json
+
+import numpy as np
+import pytest
+
+from reproduction.comparison import comparison
+from reproduction.settings import ABSENT, common, group, own, text
+from reproduction.survey import survey
+from tests.reproduction.sample import config_of, score, write, write_several
+from training.metrics_log import NAME
+
+
+def titles(sheet):
+    return [column.title for column in sheet.columns]
+
+
+def test_means_and_deviations_are_numpys(tmp_path):
+    configs = [config_of("listops", "transformer", seed) for seed in (0, 3, 7)]
+    for config in configs:
+        write(tmp_path / f"seed-{config.seed}", config, epochs=4)
+    (sheet,) = comparison(survey(tmp_path))
+    (row,) = sheet.rows
+    validation = [100 * score(config, 4) for config in configs]
+    test = [100 * (score(config, 4) - 0.01) for config in configs]
+    for name, values in (("validation", validation), ("test", test)):
+        mean = row[f"{name}_accuracy_percent"]
+        assert mean == pytest.approx(np.mean(values), rel=1e-12)
+        deviation = row[f"{name}_accuracy_percent_std"]
+        assert deviation == pytest.approx(np.std(values, ddof=1), rel=1e-9)
+    assert row["test_loss"] == pytest.approx(np.mean([1.25, 1.28, 1.32]))
+    assert (row["runs"], row["finished"], row["epochs"]) == (3, 3, 4)
+    assert row["parameters"] == 1_011_000
+    assert "settings" not in titles(sheet) and "steps" not in titles(sheet)
+    assert len(sheet.notes) == 1
+
+
+def test_tasks_variants_and_settings(tmp_path):
+    listops, multi30k = comparison(survey(write_several(tmp_path)))
+    assert [listops.title, multi30k.title] == ["listops", "multi30k"]
+    # The paper's order, whatever the order of the folders.
+    assert [row["variant"] for row in listops.rows] == [
+        "transevolve-randomff-1",
+        "transevolve-fullff-1",
+        "transevolve-fullff-2",
+        "transformer",
+    ]
+    assert [row["settings"] for row in multi30k.rows] == [
+        "learning_rate_max 0.2",
+        "learning_rate_max 0.4",
+    ]
+    # The best validation of a translation is its lowest loss; one run has no spread.
+    assert "best validation loss" in titles(multi30k)
+    assert "test BLEU (13a)" in titles(multi30k) and "steps" in titles(multi30k)
+    assert not any("±" in title for title in titles(multi30k))
+    for row in multi30k.rows:
+        assert row["validation_loss_std"] is None and row["steps"] == 600
+
+
+def test_unfinished_and_failed_runs_are_counted_and_named(tmp_path):
+    listops, _ = comparison(survey(write_several(tmp_path)))
+    row = next(row for row in listops.rows if row["variant"].endswith("fullff-2"))
+    assert (row["runs"], row["finished"]) == (2, 0)
+    assert row["test_accuracy_percent"] is None
+    assert row["epochs"] == 2  # the mean of 3 and 1
+    _, unfinished, failed = listops.notes
+    assert "1 of 11 runs: listops/transevolve-fullff-2/seed-0 (epoch 3.0" in unfinished
+    assert "seed-1 (step 131: expected a finite loss" in failed
+
+
+def test_a_mean_leaves_out_runs_that_have_not_finished(tmp_path):
+    finished = config_of("listops", "transformer", 0)
+    write(tmp_path / "a", finished)
+    write(tmp_path / "b", config_of("listops", "transformer", 1), 2, results=False)
+    write(tmp_path / "c", config_of("listops", "transformer", 2), 0, results=False)
+    (sheet,) = comparison(survey(tmp_path))
+    (row,) = sheet.rows
+    assert (row["runs"], row["finished"]) == (3, 1)
+    assert row["validation_accuracy_percent"] == 100 * score(finished, 5)
+    assert "b (epoch 2.0, step 240); c (nothing logged yet)" in sheet.notes[1]
+
+
+def test_every_evaluation_of_test_data_is_shown(tmp_path):
+    workdir = write(tmp_path / "a", config_of("multi30k", "transformer"))
+    for name, bleu in (("test-average-10", 35.5), ("validation", 36.5)):
+        result = {"bleu_13a": bleu, "chrf": "no number", "bleu_intl": float("nan")}
+        (workdir / f"results/{name}.json").write_text(json.dumps(result))
+    (sheet,) = comparison(survey(tmp_path))
+    assert sheet.rows[0]["test_average_10_bleu_13a"] == 35.5
+    assert "test-average-10 BLEU (13a)" in titles(sheet)
+    assert "test-average-10 chrF" not in titles(sheet)
+    assert "validation BLEU (13a)" not in titles(sheet)
+    sheet.json(), sheet.csv(), sheet.markdown()
+
+
+def test_metrics_that_are_none_count_as_missing(tmp_path):
+    workdir = write(tmp_path / "a", config_of("listops", "transformer"), epochs=1)
+    with (workdir / NAME).open("a") as file:
+        file.write('{"step": 240, "split": "validation", "accuracy": null}\n')
+        file.write('{"step": 360, "split": "validation", "accuracy": true}\n')
+        file.write('{"step": 480, "split": "validation", "accur')
+    (run,) = survey(tmp_path)
+    assert len(run.validations) == 3
+    (sheet,) = comparison([run])
+    assert 0 < sheet.rows[0]["validation_accuracy_percent"] < 50
+
+
+def test_runs_are_grouped_by_what_decides(tmp_path):
+    one = config_of("listops", "transformer")
+    others = {
+        # Where files lie and how often is logged is all the same.
+        "places": config_of("listops", "transformer", 5, train__log_every=7),
+        "layers": config_of("listops", "transformer", model__num_layers=2),
+        # What a variant's name says is no setting.
+        "variant": config_of("listops", "transevolve-fullff-1"),
+    }
+    others["places"].data.cache_dir = "/elsewhere"
+    write(tmp_path / "one", one)
+    for name, config in others.items():
+        write(tmp_path / name, config)
+    names = {
+        key: [run.name for run in runs] for key, runs in group(survey(tmp_path)).items()
+    }
+    assert names == {
+        ("transevolve-fullff-1", ""): ["variant"],
+        ("transformer", ""): ["one", "places"],
+        ("transformer", "num_layers 2"): ["layers"],
+    }
+
+
+def test_settings_that_most_runs_share(tmp_path):
+    for seed in range(3):
+        write(tmp_path / f"t{seed}", config_of("listops", "transformer", seed))
+    write(tmp_path / "e", config_of("listops", "transevolve-fullff-1"))
+    runs = survey(tmp_path)
+    shared = common(runs)
+    assert shared["model.num_layers"] == 6 and "model.num_depths" not in shared
+    differing = own(runs[0], shared)
+    assert differing["model.num_depths"] == 6
+    assert differing["model.num_layers"] is ABSENT
+    assert own(runs[1], shared) == {}
+    for name, value in runs[0].config.items():
+        if name not in ("task", "variant", "seed"):
+            assert differing.get(name, shared.get(name)) == value
+
+
+def test_values_of_fields_in_words():
+    values = [1, True, None, 0.5, [64, 128], "a", ABSENT]
+    words = ["1", "true", "none", "0.5", "64, 128", "a", "no such field"]
+    assert list(map(text, values)) == words

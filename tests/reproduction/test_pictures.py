@@ -1,0 +1,105 @@
+"""Pictures, and their words for who cannot see them."""
+
+import pytest
+from matplotlib.image import imread
+
+from reproduction import pictures
+from reproduction.palette import look
+from reproduction.pictures import against_length, learning_curves
+from reproduction.survey import survey
+from tests.reproduction.sample import config_of, score, write, write_several
+
+
+def rows():
+    """Of two models at two lengths, and a fit that has no length."""
+    found = [{"benchmark": "speed_fit", "model": "transformer"}]
+    for model, factor in (("transformer", 1.0), ("transevolve-fullff-1", 0.8)):
+        for length in (2000, 1000):
+            found.append(
+                {
+                    "benchmark": "speed",
+                    "model": model,
+                    "length": length,
+                    "batch": 2,
+                    "seconds": factor * length / 1000,
+                    "ratio_to_transformer": 1 / factor,
+                    "peak_memory_mb": 1000 + length,
+                }
+            )
+    return found
+
+
+def test_learning_curves_are_drawn_and_told(tmp_path):
+    runs = survey(write_several(tmp_path / "runs"))
+    listops = [run for run in runs if run.task == "listops"]
+    picture = learning_curves(listops, tmp_path, "curves.png")
+    assert picture.file == "curves.png"
+    assert (tmp_path / "curves.png").stat().st_size < 300_000
+    assert imread(tmp_path / "curves.png").std() > 0.01
+    configs = [config_of("listops", "transformer", seed) for seed in range(3)]
+    first, last = (
+        100 * sum(score(config, epoch) for config in configs) / 3 for epoch in (1, 5)
+    )
+    best = f"transformer ends highest, from {first:.1f} to {last:.1f} % after 5 epochs"
+    assert best in picture.alternative
+    assert "transevolve-fullff-2 ends highest, from" in picture.alternative  # its loss
+    assert "after 3 epochs" in picture.alternative
+    assert "listops" in picture.caption and "band" in picture.caption
+
+
+def test_one_run_has_no_band_and_counts_steps(tmp_path):
+    write(tmp_path / "runs/a", config_of("multi30k", "transformer"))
+    picture = learning_curves(survey(tmp_path / "runs"), tmp_path, "a.png")
+    assert "band" not in picture.caption
+    assert "Validation loss: transformer goes from" in picture.alternative
+    assert "after 600 steps" in picture.alternative
+
+
+def test_nothing_to_draw(tmp_path):
+    config = config_of("listops", "transformer")
+    write(tmp_path / "a", config, epochs=0, results=False)
+    assert learning_curves(survey(tmp_path), tmp_path, "a.png") is None
+
+
+def test_the_same_runs_are_the_same_file(tmp_path):
+    write(tmp_path / "runs/a", config_of("listops", "transformer"))
+    runs = survey(tmp_path / "runs")
+    for name in ("a.png", "b.png"):
+        learning_curves(runs, tmp_path, name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_of_many_lines_the_best_are_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "MOST_LINES", 2)
+    for rate in (0.1, 0.2, 0.3):
+        # A folder's name in a label is no formula.
+        path = f"$a_$\\frac {rate}"
+        config = config_of(
+            "listops",
+            "transformer",
+            train__learning_rate_max=rate,
+            train__init_from=path,
+        )
+        write(tmp_path / f"runs/{rate}", config)
+    picture = learning_curves(survey(tmp_path / "runs"), tmp_path, "a.png")
+    assert "The 2 best of 3 are drawn." in picture.caption
+    assert "learning_rate_max 0.3" in picture.alternative
+    assert "learning_rate_max 0.1" not in picture.alternative
+
+
+def test_speed_and_memory_are_told(tmp_path):
+    fields = ["seconds_per_1000_tokens", "ratio_to_transformer"]
+    speed = against_length(rows(), fields, "Training step", tmp_path, "speed.png")
+    assert imread(tmp_path / "speed.png").std() > 0.01
+    assert "transevolve-fullff-1 0.4 at 1,000 tokens, 0.4 at 2,000" in speed.alternative
+    assert "Speed over the Transformer's: transformer 1.00" in speed.alternative
+    assert speed.caption.startswith("Training step: seconds per 1,000 tokens and")
+    memory = against_length(rows(), ["peak_memory_mb"], "Memory", tmp_path, "m.png")
+    assert "transformer 2,000 at 1,000 tokens, 3,000 at 2,000" in memory.alternative
+
+
+@pytest.mark.parametrize("name", ["transformer", "unknown to this version"])
+def test_a_variant_looks_alike_everywhere(name):
+    assert look(name) == look(name)
+    assert look(name).color == look(name, 1).color
+    assert look(name) != look(name, 1)
