@@ -116,7 +116,8 @@ def _report():
 
 def _figure():
     from common.paths import make_path
-    from reproduction.evolution import draw, evolution
+    from reproduction.evolution import evolution
+    from reproduction.evolution_picture import draw
     from training.run import load_run
 
     for flag in (WORKDIR, TEXT):

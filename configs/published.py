@@ -52,7 +52,8 @@ ACCURACY = {
 # Appendix B: how far the accuracies of five runs lie from their mean, in points.
 ACCURACY_SPREAD = {"ag_news": 0.2, "imdb": 0.2, "listops": 0.8, "char_imdb": 0.3}
 
-# Rows of other systems: table 3's from Tay et al. 2020, table 4's from Peng et al. 2021.
+# Rows of other systems: table 3's are from Tay et al. 2020, table 4's from Peng et al.
+# 2021.
 OTHER_ACCURACY = {
     "ag_news": {"Linformer": 86.5, "Synthesizer": 89.1},
     "imdb": {"Linformer": 82.8, "Synthesizer": 84.6},

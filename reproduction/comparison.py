@@ -89,7 +89,9 @@ def _sheet(task, runs):
         Column("steps", "steps", 0),
     ]
     # One without a value says nothing, as steps do not where epochs count.
-    said = {key for row in rows for key, value in row.items() if value not in (None, "")}
+    said = {
+        key for row in rows for key, value in row.items() if value not in (None, "")
+    }
     said -= {"steps"} if "epochs" in said else set()
     columns = [column for column in columns if column.key in said]
     return Sheet(f"comparison-{task}", task, columns, rows, _notes(runs, rows))

@@ -128,9 +128,12 @@ def _costs(experiment, places, strategy):
     iterator = trainer.iterate(train.train(config.seed), train.fillers)
     trainer.train(iterator, WARM)
     setup = time.monotonic() - start
-    update = _seconds(lambda: trainer.train(iterator, TIMED), 1 / TIMED)
     steps = settings.get("steps") or settings.epochs * train.num_batches
     every = settings.get("validate_every") or train.num_batches
+    # The updates before have traced.
+    start = time.monotonic()
+    trainer.train(iterator, TIMED)
+    update = (time.monotonic() - start) / TIMED
     validations = math.ceil(steps / every)
     validated = ["validation"]
     if experiment.setting.test_at_validations:
@@ -138,12 +141,12 @@ def _costs(experiment, places, strategy):
     seconds = setup + steps * update
     evaluator = Evaluator(model, task.sums, strategy)
     for split in validated:
-        sample = evaluator.sample(task.evaluation_batches(split))
-        seconds += validations * _seconds(*sample)
+        call, times = evaluator.sample(task.evaluation_batches(split))
+        seconds += _seconds(call, validations * times)
     for split, average in experiment.setting.evaluations:
         # The mean of weights, and each checkpoint by itself.
-        sample = task.evaluation_sample(model, split, strategy)
-        seconds += (1 + average) * _seconds(*sample)
+        call, times = task.evaluation_sample(model, split, strategy)
+        seconds += _seconds(call, (1 + average) * times)
     parameters = model.count_params()
     copies = settings.keep_checkpoints + 2  # the best one, and one to go on from
     return {
@@ -156,8 +159,10 @@ def _costs(experiment, places, strategy):
 
 
 def _seconds(call, times):
-    """What `times` calls take, once there has been one that traces."""
-    call()
+    """What `times` calls take, of which the first one traces."""
     start = time.monotonic()
     call()
-    return times * (time.monotonic() - start)
+    traced = time.monotonic()
+    call()
+    once = time.monotonic() - traced
+    return traced - start + max(0, times - 1) * once

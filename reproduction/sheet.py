@@ -76,7 +76,7 @@ class Sheet(NamedTuple):
         left = sum(column.digits is None for column in columns)
         table = markdown_table([column.title for column in columns], cells, left)
         pictures = [
-            f"![{picture.alternative}]({picture.file})\n\n{picture.caption}"
+            f"![{_escaped(picture.alternative)}]({picture.file})\n\n{picture.caption}"
             for picture in self.pictures
         ]
         parts = [f"# {self.title}", table, *self.notes, *pictures]
@@ -95,3 +95,8 @@ class Sheet(NamedTuple):
         writer.writeheader()
         writer.writerows(self.rows)
         return text.getvalue()
+
+
+def _escaped(text):
+    """Brackets would end what Markdown takes for a picture's description."""
+    return text.replace("[", "\\[").replace("]", "\\]")

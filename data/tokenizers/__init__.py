@@ -13,6 +13,7 @@ the `TOKENIZERS` of the datasets that it can read. The class has:
 Of these, `make` and `load` are class methods. An instance has:
 
 - A call from a string tensor [batch] to ids, an int32 ragged tensor [batch, (length)].
+- `names(ids)`: what to call these ids, a list of texts, each of them visible.
 - `vocabulary_size`: ids, padding included.
 - `resources`: tables of TensorFlow that it looks things up in, which an export holds.
 - `modules`: what a process must import, TensorFlow apart, before it loads an export.

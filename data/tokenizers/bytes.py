@@ -26,6 +26,14 @@ class ByteTokenizer:
         ids = tf.cast(flat, tf.int32) + 1
         return tf.RaggedTensor.from_row_lengths(ids, tf.strings.length(texts))
 
+    def names(self, ids) -> list[str]:
+        """What to call ids, for people: a character, · for a space, else \\x, code."""
+        codes = [int(i) - 1 for i in ids]
+        return [
+            "·" if code == 32 else chr(code) if 32 < code < 127 else f"\\x{code:02x}"
+            for code in codes
+        ]
+
     def save(self, directory: Path) -> None:
         """Nothing needs to be kept."""
 

@@ -87,6 +87,11 @@ class SubwordTokenizer:
             texts = tf.strings.regex_replace(texts, "^ ", "")
         return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
 
+    def names(self, ids) -> list[str]:
+        """What to call ids, for people; ▁ begins a word."""
+        processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        return [processor.id_to_piece(int(i)) for i in ids]
+
     def save(self, directory: Path) -> None:
         """Writes the SentencePiece model."""
         (directory / FILE_NAME).write_bytes(self.model)

@@ -42,6 +42,10 @@ class SymbolTokenizer:
         """Token ids, int32 [batch, (length)], of a string tensor [batch]."""
         return self._table.lookup(tf.strings.split(texts))
 
+    def names(self, ids) -> list[str]:
+        """What to call ids, padding apart, for people."""
+        return [self.symbols[i - 1] for i in ids]
+
     def save(self, directory: Path) -> None:
         """Writes the symbols, one a line."""
         lines = "".join(symbol + "\n" for symbol in self.symbols)

@@ -72,6 +72,10 @@ class WordPieceTokenizer:
         """Token ids, int32 [batch, (length)], of a string tensor [batch]."""
         return self._tokenizer.tokenize(texts)
 
+    def names(self, ids) -> list[str]:
+        """What to call ids, for people."""
+        return [self.vocabulary[i] for i in ids]
+
     def save(self, directory: Path) -> None:
         """Writes the word pieces, one a line."""
         lines = "".join(piece + "\n" for piece in self.vocabulary)

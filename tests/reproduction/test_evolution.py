@@ -11,9 +11,10 @@ from data.tokenizers.bytes import ByteTokenizer
 from data.tokenizers.word_pieces import WordPieceTokenizer
 from models.convert import fold_rotations, with_attention
 from models.transevolve.rotation_dense import RotationDense
-from reproduction import evolution as module
-from reproduction.evolution import MAX_TOKENS, BlockEvolution, Evolution, draw
+from reproduction import evolution_picture
+from reproduction.evolution import BlockEvolution, Evolution
 from reproduction.evolution import evolution as evolution_of
+from reproduction.evolution_picture import MAX_TOKENS, draw
 from tests import classification, runs, scripts, translation
 from tests.models.builders import numpy
 from tests.models.forms import equation_9
@@ -117,9 +118,9 @@ def test_tokens_have_the_names_that_the_model_sees(case):
 
 def test_names():
     words = WordPieceTokenizer(classification.WORDS.split())
-    assert module._names(words, [2, 4]) == ["good", "film"]
+    assert words.names([2, 4]) == ["good", "film"]
     ids = ByteTokenizer()(tf.constant(["a é~"])).numpy()[0]
-    assert module._names(ByteTokenizer(), ids) == ["a", "·", "\\xc3", "\\xa9", "~"]
+    assert ByteTokenizer().names(ids) == ["a", "·", "\\xc3", "\\xa9", "~"]
 
 
 @pytest.mark.slow
@@ -169,7 +170,7 @@ def test_nothing_of_a_picture_is_cut_or_overlaps(tmp_path, monkeypatch, blocks, 
             super().__init__(**options)
             figures.append(self)
 
-    monkeypatch.setattr(module, "Figure", Kept)
+    monkeypatch.setattr(evolution_picture, "Figure", Kept)
     tokens = ["$x$", "a_very_long_token_name", *(f"token{i}" for i in range(98))]
     title = "A title with $two$ signs that goes on, " * 6
     text = draw(made(tokens, blocks, depths, 8), title, tmp_path / "picture.png")
@@ -208,7 +209,7 @@ def test_description(tmp_path):
         "1 is not re-weighted. Depth 1 weighs “c” (token 3, ×3) and “b” (token 2, "
         "×1.5) the most, and “e” (token 5, ×0.5) and “d” (token 4, ×0.75) the least."
     )
-    text = module._describe(made("abcdef", 1, 3, 2).blocks[0], "abcdef")
+    text = evolution_picture._describe(made("abcdef", 1, 3, 2).blocks[0], "abcdef")
     assert "at depth 1, and between 0.1 and 3.5 at depth 3, where" in text
     assert "Depth 3 weighs “c” (token 3, ×3.5) and" in text
 

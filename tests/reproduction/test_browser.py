@@ -1,0 +1,174 @@
+"""The page of results in a browser: sorting, small screens, print and accessibility."""
+
+import shutil
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect, sync_playwright
+
+from tests.reproduction.whole import write_page
+
+pytestmark = pytest.mark.slow
+
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+SERIOUS = {"serious", "critical"}
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no browser here: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("page")).as_uri()
+
+
+@pytest.fixture
+def open_page(chromium, address):
+    """A function that opens the page; what goes wrong in it fails the test."""
+    complaints, contexts = [], []
+
+    def answer(route):
+        if route.request.url == address:
+            return route.continue_()
+        complaints.append(f"asked for {route.request.url}")
+        return route.abort()
+
+    def open_it(viewport=DESK, scheme="light"):
+        context = chromium.new_context(viewport=viewport, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.route("**/*", answer)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(address)
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def open_all(page):
+    page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+
+
+def column(page, number):
+    """Texts of a column of the first table."""
+    cells = page.locator("table").first.locator(f"tbody tr > :nth-child({number})")
+    return cells.all_inner_texts()
+
+
+def sorted_headings(page):
+    found = page.locator("table").first.locator("th[aria-sort]")
+    return found.evaluate_all("all => all.map(one => [one.innerText, one.ariaSort])")
+
+
+def test_a_heading_sorts_by_value(open_page):
+    page = open_page()
+    before = column(page, 3)
+    assert before == ["9.50", "1,000,000.25", "", "10.25"]
+    assert sorted_headings(page) == []
+    score = page.get_by_role("button", name="score")
+    score.click()
+    assert column(page, 3) == ["9.50", "10.25", "1,000,000.25", ""]
+    assert sorted_headings(page) == [["score", "ascending"]]
+    expect(page.get_by_role("status")).to_have_text("Sorted by score, ascending.")
+    score.click()
+    assert column(page, 3) == ["1,000,000.25", "10.25", "9.50", ""]
+    assert sorted_headings(page) == [["score", "descending"]]
+    page.get_by_role("button", name="difference").click()
+    assert column(page, 4) == ["-1.0", "+0.0", "+1.0", "+2.0"]
+    assert sorted_headings(page) == [["difference", "ascending"]]
+    page.get_by_role("button", name="outcome").click()
+    assert column(page, 2) == ["differs", "not run", "other measure", "reproduced"]
+
+
+def test_the_keyboard_sorts_and_opens(open_page):
+    page = open_page()
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the results")).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    focused = page.locator("*:focus")
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    expect(focused).to_have_text("score")
+    page.keyboard.press("Enter")
+    assert sorted_headings(page) == [["score", "ascending"]]
+    page.keyboard.press("Space")
+    assert column(page, 3) == ["1,000,000.25", "10.25", "9.50", ""]
+    run = page.locator("details.run").first
+    run.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(run.locator("pre")).to_be_visible()
+
+
+def test_every_picture_loads(open_page):
+    page = open_page()
+    widths = page.locator("img").evaluate_all("all => all.map(one => one.naturalWidth)")
+    assert len(widths) == 3 and min(widths) > 0
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_the_page_does_not_scroll_sideways(open_page, width):
+    page = open_page({"width": width, "height": 844})
+    open_all(page)
+    # Where it does not fit, a table scrolls alone, and the keyboard reaches it.
+    table = page.locator(".scroll").first
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    is_wider = table.evaluate("one => one.scrollWidth > one.clientWidth")
+    assert is_wider == (width < 1280)
+    expect(table).to_have_attribute("tabindex", "0" if is_wider else "-1")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_axe_finds_nothing_serious(open_page, scheme, viewport):
+    page = open_page(viewport, scheme)
+    open_all(page)
+    page.locator("table.sortable button").first.click()
+    found = Axe().run(page)
+    assert len(found.response["passes"]) > 20
+    assert [
+        (violation["id"], [node["html"][:200] for node in violation["nodes"]])
+        for violation in found.response["violations"]
+        if violation["impact"] in SERIOUS
+    ] == []
+
+
+def test_schemes_differ(open_page):
+    def background(page):
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    assert background(open_page()) != background(open_page(scheme="dark"))
+
+
+def test_paper_has_everything_but_what_steers(open_page):
+    page = open_page(scheme="dark")
+    expect(page.get_by_role("navigation")).to_be_visible()
+    page.emulate_media(media="print")
+    expect(page.locator("nav")).to_be_hidden()
+    expect(page.locator(".skip")).to_be_hidden()
+    black, white = "rgb(0, 0, 0)", "rgb(255, 255, 255)"
+    expect(page.locator("body")).to_have_css("color", black)
+    expect(page.locator("body")).to_have_css("background-color", white)
+    expect(page.locator(".scroll").first).to_have_css("overflow-x", "visible")
+    closed = page.locator("details:not([open])")
+    before = closed.count()
+    assert before > 10
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(closed).to_have_count(0)
+    expect(page.locator(".failed .log").first).to_be_visible()
+    expect(page.locator(".finished .log").first).to_be_hidden()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(closed).to_have_count(before)

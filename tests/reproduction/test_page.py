@@ -1,0 +1,225 @@
+"""The page of results, as text."""
+
+import json
+
+import pytest
+from lxml import html
+
+from common.errors import UserError
+from reproduction.report.build import report
+from reproduction.report.page import page
+from reproduction.sheet import Column, Picture, Sheet
+from reproduction.survey import FAILED, FINISHED, UNFINISHED, read, survey
+from tests.reproduction.sample import config_of, write, write_several
+from tests.reproduction.whole import FACTS, OUTCOMES, write_page
+
+HOSTILE = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'> {{ 7 * 7 }} &amp;"
+MOST_BYTES = 5_000_000
+
+
+def parse(text):
+    return html.fromstring(text.encode())
+
+
+def words(element):
+    return " ".join(" ".join(element.itertext()).split())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("whole")).read_text()
+
+
+def test_parts_come_in_order(whole):
+    found = parse(whole)
+    titles = [words(heading) for heading in found.iter("h1", "h2")]
+    assert titles == [
+        "Everything",
+        "Contents",
+        "Outcomes of all models",
+        "Speed",
+        "listops",
+        "multi30k",
+        "Runs",
+        "Machine and versions",
+    ]
+    assert [element.tag for element in found.find("body")] == [
+        *("a", "header", "nav", "main", "footer", "script")
+    ]
+    links = [link.get("href") for link in found.find(".//nav").iter("a")]
+    assert len(links) == 6
+    for link in links:
+        assert found.get_element_by_id(link[1:]) is not None
+    assert "A page of results." in words(found.find(".//header"))
+    assert "11 runs" in words(found.find(".//header"))
+    for what, text in FACTS.items():
+        assert f"{what} {text}" in words(found.xpath("//section[last()]")[0])
+
+
+def test_nothing_is_loaded_from_outside(whole):
+    found = parse(whole)
+    for element in found.iter():
+        for name in ("src", "href", "srcset", "poster", "action", "data"):
+            value = element.get(name, "#")
+            assert value.startswith(("#", "data:")), (element.tag, name, value)
+    for text in (*found.xpath("//style/text()"), *found.xpath("//script/text()")):
+        assert "url(" not in text and "@import" not in text and "http" not in text
+    policy = found.xpath("//meta[@http-equiv='Content-Security-Policy']/@content")[0]
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert len(whole.encode()) < MOST_BYTES
+
+
+def test_tables_have_captions_headings_and_full_numbers(whole):
+    found = parse(whole)
+    for table in found.iter("table"):
+        assert words(table.find("caption"))
+        assert all(cell.get("scope") == "col" for cell in table.findall("thead/tr/th"))
+        assert all(row.find("th").get("scope") == "row" for row in table.find("tbody"))
+    outcomes = found.xpath("//table")[0]
+    assert "Outcomes of all models" in words(outcomes.find("caption"))
+    assert len(outcomes.findall("thead/tr/th/button")) == 5
+    values = [row[2].get("data-value") for row in outcomes.find("tbody")]
+    assert values == ["9.5", "1000000.25", None, "10.25"]
+    assert [words(row[2]) for row in outcomes.find("tbody")][1] == "1,000,000.25"
+    badges = [words(row[1].find("span")) for row in outcomes.find("tbody")]
+    assert badges == OUTCOMES
+    looks = [row[1].find("span").get("class") for row in outcomes.find("tbody")]
+    assert len(set(looks)) == 4
+
+
+def test_pictures_are_in_the_page_with_words(whole):
+    found = parse(whole)
+    pictures = list(found.iter("img"))
+    assert len(pictures) == 3
+    for picture in pictures:
+        assert picture.get("src").startswith("data:image/png;base64,iVBOR")
+        assert len(picture.get("alt")) > 40
+        assert int(picture.get("width")) > 300
+        assert words(picture.xpath("ancestor::figure/figcaption")[0])
+
+
+def test_runs_show_their_state_settings_and_log(whole):
+    found = parse(whole)
+    runs = found.xpath("//details[contains(@class, 'run')]")
+    assert len(runs) == 13
+    failed = next(run for run in runs if "failed" in words(run.find("summary")))
+    assert "listops/transevolve-fullff-2/seed-1" in words(failed.find("summary"))
+    assert "best validation accuracy: " in words(failed.find("summary"))
+    assert "It failed. step 131: expected a finite loss" in words(failed)
+    assert "model.num_blocks 2" in words(failed)
+    assert "130/600" in failed.xpath(".//pre")[0].text
+    finished = words(runs[0])
+    assert "AMD EPYC 9004" in finished and "accuracy %" in finished
+    shared = words(found.xpath("//details[contains(@class, 'common')]")[0])
+    assert "train.batch_size 64" in shared and "train.clip_norm none" in shared
+    assert "train.batch_size" not in finished
+
+
+def test_hostile_texts_stay_texts(tmp_path):
+    config = config_of("listops", "transformer")
+    with config.unlocked():
+        config.variant = HOSTILE
+        config.train.optimizer = HOSTILE
+    name = HOSTILE.replace("/", "_")
+    codes = "\x1b[31mred\x1b[0m \x00\x07 \u202e"
+    workdir = write(
+        tmp_path / name,
+        config,
+        log=[HOSTILE, codes],
+        failure=HOSTILE,
+        facts={"machine": HOSTILE, HOSTILE: [HOSTILE, "\ud800"]},
+    )
+    (workdir / f"results/{name}.json").write_text(json.dumps({HOSTILE: HOSTILE}))
+    (tmp_path / "a.png").write_bytes(b"no picture")
+    sheet = Sheet(
+        HOSTILE,
+        HOSTILE,
+        [Column("variant", HOSTILE), Column("badge", HOSTILE)],
+        [{"variant": HOSTILE, "badge": HOSTILE}],
+        [HOSTILE],
+        [Picture("a.png", HOSTILE, HOSTILE)],
+    )
+    runs = survey(tmp_path)
+    text = page(HOSTILE, [sheet], runs, {HOSTILE: HOSTILE}, tmp_path, [HOSTILE])
+    text.encode()  # a lone surrogate would fail here
+    found = parse(text)
+    assert len(found.findall(".//script")) == len(found.findall(".//img")) == 1
+    assert not found.xpath("//@onerror")
+    assert found.find(".//h1").text == HOSTILE
+    log = found.xpath("//pre")[0].text
+    assert log.splitlines() == [HOSTILE, "red  "]
+
+
+def test_400_runs_stay_small(tmp_path):
+    log = [f"{number} " + "training: <&> " * 60 for number in range(40)]
+    for number in range(400):
+        variant = "transformer" if number % 2 else "transevolve-fullff-1"
+        config = config_of("listops", variant, number)
+        write(tmp_path / f"{number}", config, 2, log=log, facts=FACTS)
+    path = report(tmp_path)
+    assert 1_000_000 < path.stat().st_size < MOST_BYTES
+    found = parse(path.read_text())
+    log = found.xpath("//pre")[0].text
+    assert log.splitlines()[-1].startswith("39 ")
+    assert max(map(len, log.splitlines())) <= 300
+
+
+def test_half_written_files(tmp_path):
+    states = {}
+    for name in ("whole", "metrics", "results", "empty", "log", "started", "other"):
+        write(tmp_path / name, config_of("listops", "transformer"), log=["line"])
+        states[name] = FINISHED
+
+    def cut(path, size):
+        path.write_bytes(path.read_bytes()[:size])
+
+    cut(tmp_path / "metrics/metrics.jsonl", 150)
+    cut(tmp_path / "results/results/test.json", 20)
+    states["results"] = UNFINISHED
+    cut(tmp_path / "empty/results/test.json", 0)
+    (tmp_path / "empty/failure.txt").touch()
+    cut(tmp_path / "empty/metrics.jsonl", 0)
+    states["empty"] = UNFINISHED
+    (tmp_path / "log/log.txt").write_bytes(b"\xff\xfe\x00 \x1b[2K 10%|\xe2\x96\r\n")
+    (tmp_path / "log/failure.txt").write_bytes(b"\xff killed")
+    states["log"] = FAILED
+    cut(tmp_path / "started/config.json", 100)
+    del states["started"]
+    (tmp_path / "other/config.json").write_text('{"task": 1, "train": []}')
+    del states["other"]
+    write(tmp_path / "new/unfinished-run", config_of("listops", "transformer"))
+    runs = survey(tmp_path)
+    assert {run.name: run.state for run in runs} == states
+    found = parse(report(tmp_path).read_text())
+    assert len(found.xpath("//details[contains(@class, 'run')]")) == len(states)
+
+
+def test_report_of_a_workdir_itself(tmp_path):
+    workdir = write(tmp_path / "imdb", config_of("imdb", "transformer"))
+    found = parse(report(workdir).read_text())
+    assert words(found.find(".//h1")) == "Runs in imdb"
+    assert read(workdir).name == "imdb"
+
+
+def test_report_is_written_anew(tmp_path):
+    write_several(tmp_path)
+    path = report(tmp_path)
+    path.write_text("an older one")
+    assert report(str(tmp_path)) == path == tmp_path / "report.html"
+    found = parse(path.read_text())
+    assert "machines of the runs" in words(found)
+    assert "AMD EPYC 9004, 2 cores, 24 GiB of memory; not recorded" in words(found)
+    assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["report.html"]
+
+
+@pytest.mark.parametrize("name", [".", "missing"])
+def test_report_of_nothing(tmp_path, name):
+    with pytest.raises(UserError, match="^--report=.*runs of train.py or reproduce.py"):
+        report(tmp_path / name)
+
+
+def test_page_without_runs_and_sheets(tmp_path):
+    found = parse(page("Nothing yet", [], [], {}, tmp_path))
+    assert [words(heading) for heading in found.iter("h2")][1:] == [
+        "Machine and versions"
+    ]
