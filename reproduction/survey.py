@@ -70,7 +70,9 @@ def survey(folder) -> list[Run]:
     Files that a killed process has left half-written are read as far as they go.
     """
     folder = make_path(folder, "--report")
-    found = [path.parent for path in folder.glob(f"**/{CONFIG}")]
+    # A run that failed before it began has its config with its facts alone.
+    names = (CONFIG, FACTS)
+    found = {path.parent for name in names for path in folder.glob(f"**/{name}")}
     # One that was killed at its very start has nothing to show.
     runs = (read(workdir, folder) for workdir in found if workdir.name != HALF_KEPT)
     return sorted((run for run in runs if run), key=lambda run: run.name)

@@ -38,14 +38,20 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
-// Only what scrolls takes a stop of the Tab key.
-const scrolling = document.querySelectorAll(".scroll, .plate[tabindex]");
-const watch = new ResizeObserver((entries) => {
-  for (const { target } of entries) {
-    target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1;
-  }
+// What is wider than its place takes a stop of the Tab key, and fades where it goes on.
+function mark(element) {
+  const hidden = element.scrollWidth - element.clientWidth;
+  element.tabIndex = hidden > 0 ? 0 : -1;
+  element.classList.toggle("more", element.scrollLeft < hidden - 1);
+}
+
+const resized = new ResizeObserver((entries) => {
+  for (const { target } of entries) mark(target);
 });
-for (const element of scrolling) watch.observe(element);
+for (const element of document.querySelectorAll(".scroll, .plate[tabindex]")) {
+  resized.observe(element);
+  element.addEventListener("scroll", () => mark(element), { passive: true });
+}
 
 // Paper shows what is closed on a screen.
 let closed = [];

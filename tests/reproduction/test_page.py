@@ -40,6 +40,7 @@ def test_parts_come_in_order(whole):
         "Speed",
         "listops",
         "multi30k",
+        "Curves",
         "Runs",
         "Machine and versions",
     ]
@@ -47,7 +48,7 @@ def test_parts_come_in_order(whole):
         *("a", "header", "nav", "main", "footer", "script")
     ]
     links = [link.get("href") for link in found.find(".//nav").iter("a")]
-    assert len(links) == 6
+    assert len(links) == 7
     for link in links:
         assert found.get_element_by_id(link[1:]) is not None
     assert "A page of results." in words(found.find(".//header"))
@@ -75,6 +76,7 @@ def test_tables_have_captions_headings_and_full_numbers(whole):
         assert words(table.find("caption"))
         assert all(cell.get("scope") == "col" for cell in table.findall("thead/tr/th"))
         assert all(row.find("th").get("scope") == "row" for row in table.find("tbody"))
+    assert len(found.xpath("//table[@class='sortable']")) == 4
     outcomes = found.xpath("//table")[0]
     assert "Outcomes of all models" in words(outcomes.find("caption"))
     assert len(outcomes.findall("thead/tr/th/button")) == 5
@@ -90,7 +92,7 @@ def test_tables_have_captions_headings_and_full_numbers(whole):
 def test_pictures_are_in_the_page_with_words(whole):
     found = parse(whole)
     pictures = list(found.iter("img"))
-    assert len(pictures) == 3
+    assert len(pictures) == 4
     for picture in pictures:
         assert picture.get("src").startswith("data:image/png;base64,iVBOR")
         assert len(picture.get("alt")) > 40

@@ -73,9 +73,10 @@ def write_page(folder: Path) -> Path:
         )
         for sheet in comparison(runs)
     ]
+    only_curves = Sheet("curves", "Curves", [], [], pictures=compared[0].pictures)
     text = page(
         "Everything",
-        [outcomes, speed, *compared],
+        [outcomes, speed, *compared, only_curves],
         runs,
         FACTS,
         folder,

@@ -1,0 +1,282 @@
+"""reproduce.py --table, at the scale of tests, on made data, as a user runs it."""
+
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from reproduction import running, survey, tables
+from reproduction.experiment import Places
+from reproduction.scales import SCALES
+from tests import forked, scripts
+from tests.reproduction.made_data import make_data
+from training.interruption import EXIT_CODE
+from training.lock import LockedError
+
+pytestmark = [pytest.mark.slow, pytest.mark.script]
+
+SMOKE = SCALES["smoke"]
+NAMES = [one.name for one in tables.experiments(tables.named("all"), SMOKE, None)]
+
+
+def arguments(folder, table="all", **others):
+    flags = {"table": table, "scale": "smoke", "data_dir": folder / "data"}
+    flags |= {"output": folder / "output", **others}
+    return [f"--{name}={value}" for name, value in flags.items()]
+
+
+def start(folder, stream):
+    (folder / stream).mkdir()
+    return forked.start("reproduce.py", arguments(folder), folder / stream)
+
+
+def wait_for(process, condition, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.exitcode is None and time.monotonic() < end
+        time.sleep(0.05)
+
+
+def begun(folder):
+    return len(list((folder / "output/runs").rglob("metrics.jsonl")))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """All tables, after Ctrl-C, after kill -9, and shared by two processes."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    make_data(folder / "data")
+
+    first = start(folder, "first")
+    wait_for(first, lambda: begun(folder) == 1)
+    os.kill(first.pid, signal.SIGINT)
+    first.join(60)
+    assert first.exitcode == EXIT_CODE
+    said = (folder / "first/stderr").read_text().splitlines()[-1]
+    assert said == "stopped by SIGINT: repeated, the command goes on from there"
+
+    before = begun(folder)
+    second = start(folder, "second")
+    wait_for(second, lambda: begun(folder) > before)
+    second.kill()
+    second.join()
+
+    both = [start(folder, name) for name in ("third", "fourth")]
+    for process in both:
+        process.join(400)
+    for name, process in zip(("third", "fourth"), both, strict=True):
+        assert process.exitcode == 0, (folder / name / "stderr").read_text()
+    return folder
+
+
+def runs_of(folder):
+    found = survey.survey(folder / "output/runs/smoke")
+    return {run.name: run for run in found}
+
+
+def sheet(folder, name):
+    return json.loads((folder / f"output/results/smoke/{name}.json").read_text())
+
+
+def test_each_run_was_run_once_and_whole(made):
+    runs = runs_of(made)
+    assert set(NAMES) == set(runs)
+    for run in runs.values():
+        assert run.state == survey.FINISHED
+        steps = [row["step"] for row in run.validations]
+        assert steps == [2, 4]  # a run that was killed went on, and none came twice
+        assert run.facts["finished"] and run.facts["seconds"] > 0
+        assert any("step 4: validation loss" in line for line in run.log)
+    divided = [
+        {line for line in (made / name / "stderr").read_text().splitlines()}
+        for name in ("third", "fourth")
+    ]
+    trained = [
+        {name for name in NAMES if any(line.endswith(f"] {name}") for line in lines)}
+        for lines in divided
+    ]
+    assert trained[0] and trained[1]  # both had a share
+
+
+def test_figures_are_those_of_the_runs(made):
+    runs = runs_of(made)
+    accuracies = sheet(made, "table3")["rows"] + sheet(made, "table4")["rows"]
+    compared = 0
+    for row in accuracies:
+        run = runs.get(f"{row['task']}/{row['model']}/seed-0")
+        if run is None:
+            assert row["badge"] == "not run"
+            continue
+        test = [score["accuracy"] for score in run.test_scores]
+        assert row["accuracy"] == pytest.approx(100 * run.results["test"]["accuracy"])
+        assert row["paper_way"] == pytest.approx(100 * max(test))
+        assert row["last"] == pytest.approx(100 * test[-1])
+        assert row["parameters"] == run.results["test"]["parameters"]
+        compared += 1
+    assert compared == 8
+    for row in sheet(made, "table2")["rows"]:
+        language = row["test_set"].split()[0]
+        split = "validation" if "2013" in row["test_set"] else "test"
+        run = runs.get(f"multi30k-{language}/{row['model']}/seed-0")
+        if run is not None:
+            averaged = run.results[f"{split}-average-2"]
+            singles = [one["bleu_13a"] for one in averaged["checkpoints"]]
+            assert row["mean_bleu_13a"] == pytest.approx(np.mean(singles), abs=0.01)
+            assert row["chosen_bleu_13a"] == run.results[split]["bleu_13a"]
+    assert [row["runs"] for row in sheet(made, "figure2")["rows"]] == [1] * 4
+    timed = [row for row in sheet(made, "speed")["rows"] if row["speed"]]
+    assert {row["length"] for row in timed} == {16, 32}
+
+
+def test_the_last_of_the_mean_checkpoints_is_the_last_test_score(made):
+    """Test scores at validations are those that evaluating gives."""
+    for run in runs_of(made).values():
+        if run.test_scores:
+            chosen = run.results["test"]["accuracy"]
+            assert any(
+                score["accuracy"] == pytest.approx(chosen) for score in run.test_scores
+            )
+
+
+def test_results_are_whole(made):
+    folder = made / "output/results/smoke"
+    for name in ("table2", "table3", "table4", "speed", "figure2"):
+        for ending in ("md", "json", "csv"):
+            assert (folder / f"{name}.{ending}").stat().st_size > 100
+    page = (folder / "report.html").read_text()
+    assert len(page) < 5_000_000
+    for name in NAMES:
+        assert name in page
+
+
+def test_nothing_is_done_again(made):
+    before = {name: run.facts for name, run in runs_of(made).items()}
+    result = forked.run("reproduce.py", arguments(made))
+    assert result.returncode == 0
+    assert f"{len(NAMES)} runs: {len(NAMES)} finished before" in result.stderr
+    assert result.stderr.count("measured before") == 2
+    assert {name: run.facts for name, run in runs_of(made).items()} == before
+    assert "# Table 3: text classification" in result.stdout
+
+
+def test_profiles_and_a_failure(made):
+    """A run that fails is recorded with its reason, and the rest go on."""
+    flags = arguments(made, "fidelity", only=r"/paper\+(phase|score_scale)/")
+    experiments = tables.TABLES["fidelity"].experiments(SMOKE, None)
+    broken = next(one for one in experiments if one.choice == "paper+phase")
+    workdir = made / "output/runs/smoke" / broken.name
+    workdir.mkdir(parents=True)
+    (workdir / "tensorboard").write_text("not a folder of ours")
+    result = forked.run("reproduce.py", flags)
+    assert "error: 1 runs failed: " + broken.name in scripts.last_line(result)
+    (row,) = [x for x in sheet(made, "fidelity")["rows"] if "score" in x["fidelity"]]
+    assert row["runs"] == 1
+    failed = survey.read(workdir)
+    assert "expected an empty folder or a run" in failed.failure
+    assert failed.state == survey.FAILED
+    report = forked.run("reproduce.py", [f"--report={made / 'output'}"])
+    assert report.returncode == 0
+    assert (
+        "expected an empty folder or a run" in (made / "output/report.html").read_text()
+    )
+    (workdir / "tensorboard").unlink()
+    assert forked.run("reproduce.py", flags).returncode == 0
+    assert survey.read(workdir).state == survey.FINISHED
+
+
+def test_a_plan_is_printed_and_nothing_is_run(made, tmp_path):
+    flags = arguments(made, "3", output=tmp_path, only="ag_news|imdb/transformer")
+    result = forked.run("reproduce.py", [*flags, "--dry_run", "--seeds=2"])
+    assert result.returncode == 0, result.stderr
+    assert not (tmp_path / "runs").exists()
+    rows = [line for line in result.stdout.splitlines() if line.startswith("| ")]
+    assert len(rows) == 2 + 3 * 2 + 1
+    for row in rows[2:-1]:
+        run, state, parameters, steps, examples, disk, minutes = (
+            cell.strip() for cell in row.strip("|").split("|")
+        )
+        assert state == "to run" and (steps, examples) == ("4", "16")
+        # As many as the run has that was trained.
+        trained = runs_of(made)[run.replace("seed-1", "seed-0")]
+        assert parameters == f"{trained.results['test']['parameters']:,}"
+    assert float(minutes) < 5
+
+
+def test_other_settings_in_the_folder_are_refused(made):
+    """And nothing that was there is lost."""
+    places = Places(made / "output", "smoke", made / "data")
+    one = next(x for x in tables.TABLES["3"].experiments(SMOKE, None))
+    other = one._replace(changes={**one.changes, "train.batch_size": 8})
+    with pytest.raises(running.UserError, match=r"--output: .*batch_size=4, not 8"):
+        running.run_all([other], places, "one_device")
+    assert running.is_finished(one, places)
+
+
+def test_no_data_is_no_error(tmp_path):
+    flags = ["--table=3", "--scale=smoke", f"--output={tmp_path}"]
+    result = forked.run("reproduce.py", flags)
+    assert result.returncode == 0
+    assert "4 runs: 0 finished before, 4 without data" in result.stderr
+    assert "imdb was not run: --data_dir has no aclImdb" in result.stdout
+
+
+def test_what_another_process_runs_is_waited_for(tmp_path, monkeypatch):
+    experiments = tables.TABLES["3"].experiments(SMOKE, None)[:2]
+    tried, codes = [], iter([running.LOCKED, 0, 0])
+    places = Places(tmp_path / "output", "smoke", make_data(tmp_path / "data"))
+
+    def run(function, experiment, *others):
+        tried.append(experiment.variant)
+        return next(codes)
+
+    monkeypatch.setattr(running, "in_own_process", run)
+    monkeypatch.setattr(running, "SECONDS_BETWEEN_LOOKS", 0)
+    assert running.run_all(experiments, places, "one_device") == []
+    first, second = (one.variant for one in experiments)
+    assert tried == [first, second, first]
+
+
+def test_a_run_that_is_locked_is_put_off(tmp_path, monkeypatch):
+    places = Places(tmp_path, "smoke", None)
+    one = tables.TABLES["4"].experiments(SMOKE, None)[0]
+
+    def locked(*arguments):
+        raise LockedError("another process")
+
+    monkeypatch.setattr(running, "locked", locked)
+    assert running._run(one, places, "one_device", "") == running.LOCKED
+
+
+def test_a_process_that_was_killed_is_told_of(tmp_path):
+    places = Places(tmp_path, "smoke", None)
+    one = tables.TABLES["4"].experiments(SMOKE, None)[0]
+    code = running.in_own_process(os.kill, *_suicide())
+    assert code == -signal.SIGKILL
+    assert "SIGKILL, as happens when memory runs out" in running.failure(
+        one, places, code
+    )
+    assert survey.read(places.runs / one.name) is None  # it has no config
+
+
+def _suicide():
+    """Arguments with which `os.kill` kills the process that calls it: its group."""
+    return 0, signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (["--seeds=3"], "--seeds: not expected without --table"),
+        (["--table=3", "--text=x"], "--text: not expected beside --table"),
+        (["--table=3", "--only=("], "--only=(: expected a regular expression, found"),
+        (["--table=3", "--data_dir=nowhere"], "--data_dir=nowhere: expected a folder"),
+        (["--table=3", "--variants=x"], "--variants: expected some of"),
+        (["--table=5"], "flag --table=5: value should be one of"),
+        (["--figure=evolution"], "--workdir: expected beside --figure"),
+    ],
+)
+def test_bad_flags(flags, message):
+    assert message in scripts.last_line(forked.run("reproduce.py", flags))

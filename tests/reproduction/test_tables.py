@@ -1,0 +1,303 @@
+"""What tables make of runs; nobody trains here."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from configs.published import ACCURACY, ACCURACY_SPREAD, BLEU, OTHER_ACCURACY, SPEED
+from models import variants
+from reproduction import tables
+from reproduction.scales import SCALES
+from reproduction.scores import (
+    DIFFERS,
+    NOT_RUN,
+    OTHER_MEASURE,
+    REPRODUCED,
+    badge,
+    mean_score,
+)
+from reproduction.survey import Run
+from reproduction.tables.table import Results
+from training.config import check, flatten
+
+PAPER = SCALES["paper"]
+PAPERS = variants(in_paper=True)
+
+
+def run_of(experiment, results, test_scores=(), validations=(), failure=None):
+    """The `Run` that an experiment would leave."""
+    config = flatten(experiment.config({}))
+    return Run(
+        experiment.name,
+        config,
+        list(validations),
+        [],
+        list(test_scores),
+        results,
+        failure,
+        {"finished": True},
+        [],
+    )
+
+
+def results_of(runs, scale=PAPER, folder=None, **others):
+    fields = {"missing": {}, "speeds": [], "memory": [], **others}
+    return Results(scale, {run.name: run for run in runs}, folder=folder, **fields)
+
+
+def rows(sheet, **wanted):
+    return [row for row in sheet.rows if wanted.items() <= row.items()]
+
+
+def classifier(experiment, accuracy, test=()):
+    scores = [{"step": i, "accuracy": x} for i, x in enumerate(test, start=1)]
+    result = {"accuracy": accuracy, "parameters": 12, "loss": 1.0}
+    return run_of(experiment, {"test": result}, scores)
+
+
+def test_accuracies():
+    table = tables.TABLES["3"]
+    experiments = table.experiments(PAPER, None)
+    # 2 tasks, 5 variants, 5 seeds.
+    assert len(experiments) == len({one.name for one in experiments}) == 50
+    near = ACCURACY["imdb"]["transevolve-fullff-2"] / 100
+    found = []
+    for one in experiments:
+        if one.setting.name == "imdb" and one.variant == "transevolve-fullff-2":
+            accuracy = near + 0.001 * one.seed
+            test = (accuracy - 0.1, accuracy + 0.01, accuracy - 0.02)
+            found.append(classifier(one, accuracy, test))
+        if one.setting.name == "ag_news" and one.seed == 0:
+            found.append(classifier(one, 0.5))
+    (sheet,) = table.sheets(PAPER, None, results_of(found))
+    (row,) = rows(sheet, task="imdb", model="transevolve-fullff-2")
+    accuracies = 100 * near + 0.1 * np.arange(5)
+    assert row["runs"] == 5
+    assert row["accuracy"] == pytest.approx(accuracies.mean())
+    assert row["accuracy_deviation"] == pytest.approx(accuracies.std(ddof=1))
+    assert row["paper_way"] == pytest.approx(accuracies.mean() + 1)
+    assert row["last"] == pytest.approx(accuracies.mean() - 2)
+    assert row["difference"] == pytest.approx(0.2)
+    assert row["paper_way_difference"] == pytest.approx(1.2)
+    assert (row["badge"], row["fidelity"]) == (REPRODUCED, "paper")
+    (alone,) = rows(sheet, task="ag_news", model="transevolve-fullff-1")
+    assert (alone["badge"], alone["runs"]) == (DIFFERS, 1)
+    assert alone["accuracy_deviation"] is alone["paper_way"] is None
+    (baseline,) = rows(sheet, task="ag_news", model="transformer")
+    assert baseline["badge"] == OTHER_MEASURE  # published elsewhere
+    for task in ("ag_news", "imdb"):
+        of_task = rows(sheet, task=task)
+        assert [row["model"] for row in of_task] == [*PAPERS, *OTHER_ACCURACY[task]]
+        for row in of_task[len(PAPERS) :]:
+            assert row["badge"] == NOT_RUN
+            assert row["published"] == OTHER_ACCURACY[task][row["model"]]
+
+
+def test_runs_that_failed_or_have_not_ended_do_not_count():
+    table = tables.TABLES["3"]
+    one, two, three, *_ = table.experiments(PAPER, None)
+    sound = classifier(one, 0.9)
+    failed = classifier(two, 0.1)._replace(failure="out of memory")
+    unfinished = classifier(three, 0.1)._replace(results={})
+    (sheet,) = table.sheets(PAPER, None, results_of([sound, failed, unfinished]))
+    (row,) = rows(sheet, task="ag_news", model=one.variant)
+    assert (row["runs"], row["accuracy"]) == (1, pytest.approx(90.0))
+
+
+@pytest.mark.parametrize("name", ["laptop", "smoke"])
+def test_no_other_scale_reproduces(name):
+    """However near its figures are."""
+    scale = SCALES[name]
+    table = tables.TABLES["4"]
+    found = [
+        classifier(one, ACCURACY[one.setting.name][one.variant] / 100)
+        for one in table.experiments(scale, None)
+    ]
+    sheet, _ = table.sheets(scale, None, results_of(found, scale))
+    badges = {row["badge"] for row in sheet.rows}
+    assert badges == {OTHER_MEASURE, NOT_RUN}
+    assert sheet.notes[0] == scale.meaning
+
+
+def test_speeds(tmp_path):
+    measured = [
+        {
+            "benchmark": "speed",
+            "model": name,
+            "length": length,
+            "batch": 4,
+            "seconds": 1.0,
+            "ratio_to_transformer": ratio,
+        }
+        for name, ratio in (("transformer", 1.0), ("transevolve-fullff-1", 1.76))
+        for length in (1000, 2000)
+    ]
+    table = tables.TABLES["4"]
+    results = results_of([], folder=tmp_path, speeds=[*measured, {"benchmark": "x"}])
+    _, sheet = table.sheets(PAPER, None, results)
+    (row,) = rows(sheet, model="transevolve-fullff-1", length=2000)
+    assert row["difference"] == pytest.approx(
+        1.76 - SPEED["transevolve-fullff-1"][2000]
+    )
+    assert row["badge"] == OTHER_MEASURE
+    (row,) = rows(sheet, model="transevolve-fullff-1", length=3000)
+    assert (row["speed"], row["badge"]) == (None, NOT_RUN)
+    (row,) = rows(sheet, model="Performer", length=4000)
+    assert row["published"] == 5.7
+    (picture,) = sheet.pictures
+    assert (tmp_path / picture.file).stat().st_size > 1000
+    assert "1.76" in picture.alternative
+
+
+def translator(experiment, split, checkpoints):
+    """A run with BLEU of the chosen checkpoint and of the last ones."""
+
+    def scores(bleu):
+        return {"bleu_authors": bleu, "bleu_13a": bleu + 1, "bleu_intl": bleu + 2}
+
+    mean = scores(float(np.mean(checkpoints)))
+    return {
+        split: {**scores(checkpoints[0]), "parameters": 7},
+        f"{split}-average-10": {
+            **scores(0.0),
+            "mean_of_checkpoints": mean,
+            "checkpoints": [scores(bleu) for bleu in checkpoints],
+        },
+    }
+
+
+def translated(experiments, checkpoints):
+    for one in experiments:
+        bleu = [x + one.seed for x in checkpoints]
+        results = {}
+        for split in one.setting.splits:
+            results |= translator(one, split, bleu)
+        yield run_of(one, results)
+
+
+def test_translations():
+    table = tables.TABLES["2"]
+    experiments = table.experiments(PAPER, 2)
+    assert len(experiments) == 2 * 5 * 2
+    found = [
+        run
+        for run in translated(experiments, (20.0, 28.0, 30.1))
+        if run.variant in ("transevolve-fullff-2", "transformer")
+    ]
+    (sheet,) = table.sheets(PAPER, 2, results_of(found))
+    assert len(sheet.rows) == 3 * len(PAPERS)
+    mean = 26.033333 + 0.5
+    (row,) = rows(sheet, test_set="en-de newstest2013", model="transevolve-fullff-2")
+    assert row["mean_bleu_authors"] == pytest.approx(mean)
+    assert row["chosen_bleu_13a"] == pytest.approx(21.5)
+    assert row["last_bleu_authors"] == pytest.approx(30.6)
+    assert row["deviation"] == pytest.approx(np.std([0, 1], ddof=1))
+    published = BLEU["en", "de"]["newstest2013"]["transevolve-fullff-2"]
+    assert row["difference"] == pytest.approx(mean - published, abs=1e-5)
+    assert (row["badge"], row["beside"]) == (REPRODUCED, "bleu_authors")
+    assert row["published_parameters"] == 59
+    (row,) = rows(sheet, test_set="en-de newstest2014", model="transformer")
+    assert (row["badge"], row["beside"]) == (OTHER_MEASURE, "bleu_13a")
+    (row,) = rows(sheet, test_set="en-fr newstest2014", model="transevolve-fullff-2")
+    assert row["badge"] == DIFFERS
+    (row,) = rows(sheet, test_set="en-fr newstest2014", model="transevolve-fullff-1")
+    assert (row["badge"], row["runs"]) == (NOT_RUN, 0)
+
+
+def test_learning_rates(tmp_path):
+    table = tables.TABLES["figure2"]
+    experiments = table.experiments(PAPER, None)
+    assert len(experiments) == 2 * 6 * 5
+    shared = {one.name for one in tables.TABLES["2"].experiments(PAPER, None)}
+    # The paper's own pair is table 2's run.
+    assert len(shared & {one.name for one in experiments}) == 2 * 5
+    found = list(translated(experiments, (25.0, 26.5, 26.0)))
+    (sheet,) = table.sheets(PAPER, None, results_of(found, folder=tmp_path))
+    assert len(sheet.rows) == 12
+    for row in sheet.rows:
+        assert row["bleu"] == pytest.approx(28.5)
+        assert (row["lowest"], row["highest"]) == (26.5, 30.5)
+    pairs = {(row["rate"], row["warmup"]) for row in sheet.rows}
+    assert pairs == {(r, w) for r in (1.0, 1.5) for w in (4000, 8000, 16000)}
+    (picture,) = sheet.pictures
+    assert (tmp_path / picture.file).exists()
+
+
+def test_fidelity():
+    table = tables.TABLES["fidelity"]
+    scale = SCALES["laptop"]
+    experiments = table.experiments(scale, None)
+    assert len(experiments) == 2 * 3 * (5 + 7)
+    noise = (0.02, 0.0, -0.02)
+
+    def validated(one, loss):
+        row = {"loss": loss + noise[one.seed], "accuracy": 0.5}
+        return run_of(
+            one,
+            {"test": {"bleu_13a": 30.0 + one.seed}},
+            validations=[{"step": 1, "loss": 9.0, "accuracy": 0.1}, row],
+        )
+
+    losses = {"official": 2.0, "paper+phase": 2.5}
+    found = [
+        validated(one, losses.get(one.choice, 2.5))
+        for one in experiments
+        if one.setting.config == "multi30k" and one.choice in ("", *losses)
+    ]
+    found[-1].validations[-1]["loss"] += 0.3  # of paper+phase, one seed
+    (sheet,) = table.sheets(scale, None, results_of(found, scale))
+    same = {"task": "multi30k", "model": "transevolve-fullff-2"}
+    (row,) = rows(sheet, fidelity="official", **same)
+    assert row["validation"] == pytest.approx(2.0)
+    # Pairs of one seed: the noise of seeds is not in the difference.
+    assert row["validation_gain"] == pytest.approx(0.5)
+    assert row["gain_deviation"] == pytest.approx(0.0, abs=1e-9)
+    assert (row["badge"], row["test"]) == ("clear", 31.0)
+    (row,) = rows(sheet, fidelity="paper", **same)
+    assert row["validation_gain"] is None and row["runs"] == 3
+    (row,) = rows(sheet, fidelity="paper+phase", model="transevolve-randomff-2")[:1]
+    assert row["badge"] == "not clear"
+    (row,) = rows(sheet, fidelity="official", task="ag_news", model=same["model"])
+    assert row["badge"] == NOT_RUN
+    profiles = [row["fidelity"] for row in rows(sheet, **same)]
+    assert not any("rotation" in profile for profile in profiles)
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+@pytest.mark.parametrize("table", tables.TABLES.values(), ids=tables.TABLES)
+def test_every_run_has_a_config_that_holds(table, scale):
+    for one in table.experiments(scale, 1):
+        check(one.config({}))
+
+
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_a_table_without_runs_is_whole(name, tmp_path):
+    """As Markdown, JSON and CSV; what lacks data is said."""
+    scale = SCALES["laptop"]
+    missing = {s.name: "--data_dir has no x" for s in scale.settings.values()}
+    results = results_of([], scale, tmp_path, missing=missing)
+    for sheet in tables.TABLES[name].sheets(scale, None, results):
+        assert sheet.markdown().startswith(f"# {sheet.title}\n\n| ")
+        rows = list(csv.DictReader(io.StringIO(sheet.csv())))
+        assert len(rows) == len(sheet.rows) == len(json.loads(sheet.json())["rows"])
+        if sheet.name != "speed":
+            assert "was not run: --data_dir has no x." in sheet.markdown()
+
+
+def test_badges():
+    assert badge(None, 36.4, True) == NOT_RUN
+    assert badge(36.0, 36.4, True) == REPRODUCED
+    assert badge(36.9, 36.4, True) == REPRODUCED
+    assert badge(36.95, 36.4, True) == DIFFERS
+    assert badge(37.2, 36.4, True, spread=0.8) == REPRODUCED
+    assert badge(36.4, 36.4, False) == badge(36.4, None, True) == OTHER_MEASURE
+    assert set(ACCURACY_SPREAD) == set(ACCURACY)
+
+
+def test_means():
+    assert mean_score([]) == (None, None, 0)
+    assert mean_score([2.0, None]) == (2.0, None, 1)
+    assert mean_score([1.0, 3.0, float("nan")]) == (2.0, pytest.approx(2**0.5), 2)
