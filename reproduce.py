@@ -11,14 +11,11 @@ from absl import flags
 
 from common.errors import UserError
 
-TABLE = flags.DEFINE_enum(
-    "table",
-    None,
-    ["2", "3", "4", "figure2", "fidelity", "all"],
-    "Of the paper, or the comparison of its choices with its code's.",
+TABLE = flags.DEFINE_string(
+    "table", None, "2, 3, 4 or figure2 of the paper, fidelity, or all of the paper's."
 )
-SCALE = flags.DEFINE_enum(
-    "scale", "laptop", ["paper", "laptop", "smoke"], "How large the runs are."
+SCALE = flags.DEFINE_string(
+    "scale", "laptop", "How large the runs are: paper, laptop or smoke."
 )
 SEEDS = flags.DEFINE_integer(
     "seeds", None, "Runs of each kind, if not the scale's number.", lower_bound=1

@@ -1,10 +1,11 @@
 """The paper's tables: runs, measurements, results, a report."""
 
 import logging
+import os
 import re
 
 from common.errors import UserError
-from common.paths import is_remote, make_path
+from common.paths import is_remote, make_path, move
 from models import variants
 from reproduction import measure, plan, survey, tables
 from reproduction.experiment import Places
@@ -51,6 +52,8 @@ class Reproduction:
             raise UserError(f"--output={output}: expected a folder of this machine")
         if data_dir is not None:
             data_dir = make_path(data_dir, "--data_dir")
+        if scale not in SCALES:
+            raise UserError(f"--scale={scale}: expected one of {', '.join(SCALES)}")
         self.table = table
         self.tables = tables.named(table)
         self.scale = SCALES[scale]
@@ -127,7 +130,9 @@ class Reproduction:
             [self.scale.meaning],
         )
         path = folder / "report.html"
-        path.write_text(text, encoding="utf-8")
+        unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
+        unfinished.write_text(text, encoding="utf-8")
+        move(unfinished, path)
         logger.info("report: %s", path)
 
     def _runs(self):

@@ -3,6 +3,7 @@
 To add one, write its file with a `Table` and name it here.
 """
 
+from common.errors import UserError
 from reproduction.experiment import Experiment
 from reproduction.scales import Scale
 from reproduction.tables.fidelity import TABLE as FIDELITY
@@ -20,7 +21,14 @@ ALL = ("2", "3", "4", "figure2")
 
 
 def named(name: str) -> list[Table]:
-    """The tables of a name: one, or "all"."""
+    """The tables of a name: one, or "all".
+
+    Raises:
+      UserError: if there is none of that name.
+    """
+    if name not in (*TABLES, "all"):
+        known = ", ".join((*TABLES, "all"))
+        raise UserError(f"--table={name}: expected one of {known}")
     return [TABLES[one] for one in (ALL if name == "all" else (name,))]
 
 

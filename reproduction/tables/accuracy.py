@@ -13,18 +13,18 @@ BASELINE = "transformer"
 COLUMNS = [
     Column("task", "task"),
     Column("model", "model"),
-    Column("fidelity", "profile"),
-    Column("runs", "runs", 0),
-    Column("parameters", "parameters", 0),
+    Column("badge", "verdict"),
     Column("accuracy", "test accuracy %", 2),
     Column("accuracy_deviation", "± over seeds", 2),
-    Column("last", "last epoch", 2),
-    Column("paper_way", "best test epoch, the paper's way", 2),
-    Column("paper_way_deviation", "± over seeds (paper's way)", 2),
     Column("published", "published", 1),
     Column("difference", "difference", 2, signed=True),
+    Column("paper_way", "best test epoch, the paper's way", 2),
+    Column("paper_way_deviation", "± over seeds (paper's way)", 2),
     Column("paper_way_difference", "difference (paper's way)", 2, signed=True),
-    Column("badge", "verdict"),
+    Column("last", "last epoch", 2),
+    Column("runs", "runs", 0),
+    Column("parameters", "parameters", 0),
+    Column("fidelity", "profile"),
 ]
 NOTES = [
     "Test accuracy is that of the checkpoint with the best validation accuracy. Its "

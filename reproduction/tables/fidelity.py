@@ -15,7 +15,7 @@ COLUMNS = [
     Column("task", "task"),
     Column("model", "model"),
     Column("fidelity", "profile"),
-    Column("runs", "runs", 0),
+    Column("badge", "evidence"),
     Column("metric", "on validation data"),
     Column("validation", "best validation", 4),
     Column("validation_deviation", "± over seeds", 4),
@@ -24,7 +24,7 @@ COLUMNS = [
     Column("score", "on test data"),
     Column("test", "test score", 2),
     Column("test_deviation", "± over seeds (test)", 2),
-    Column("badge", "evidence"),
+    Column("runs", "runs", 0),
 ]
 CLEAR, UNCLEAR, ITSELF = "clear", "not clear", ""
 

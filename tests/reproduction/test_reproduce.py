@@ -274,7 +274,8 @@ def _suicide():
         (["--table=3", "--only=("], "--only=(: expected a regular expression, found"),
         (["--table=3", "--data_dir=nowhere"], "--data_dir=nowhere: expected a folder"),
         (["--table=3", "--variants=x"], "--variants: expected some of"),
-        (["--table=5"], "flag --table=5: value should be one of"),
+        (["--table=5"], "--table=5: expected one of 2, 3, 4, figure2, fidelity, all"),
+        (["--table=3", "--scale=x"], "--scale=x: expected one of paper, laptop, smoke"),
         (["--figure=evolution"], "--workdir: expected beside --figure"),
     ],
 )
