@@ -1,15 +1,13 @@
-"""The main job, at a scale for tests."""
+"""The newcomer's comparison, at a scale for tests."""
 
 import json
 
 import pytest
 
-from configs import listops
 from configs.published import ACCURACY
 from models import variants
 from reproduction import laptop
-from tests.shallow import shallow_variant
-from training.lock import LockedError
+from reproduction.experiment import Experiment, Setting
 
 pytestmark = pytest.mark.slow
 
@@ -24,60 +22,49 @@ TINY = {
     "model.ffn_dim": 32,
     "train.epochs": 1,
 }
-# The second is always there.
-COMPARED = ("transevolve-randomff-2", "transformer")
+# Two stand for five: the others differ in nothing that is done here. The second is
+# always there. Both are shallow: layers are traced one by one, which takes time.
+COMPARED = {
+    "transevolve-randomff-2": {"model.num_depths": 2},
+    "transformer": {"model.num_layers": 2},
+}
 
 
-def test_reproduce(tmp_path, monkeypatch):
-    scale = {**listops.PRESETS["laptop"], **TINY}
-    monkeypatch.setitem(listops.PRESETS, "laptop", scale)
-    monkeypatch.setattr(listops, "variant_config", shallow_variant)
+def test_compare(tmp_path, monkeypatch):
+    def experiment(setting, variant):
+        tiny = Setting("listops", "listops", "laptop", TINY)
+        return Experiment(tiny, variant, changes=COMPARED[variant])
+
+    monkeypatch.setattr(laptop, "Experiment", experiment)
     monkeypatch.setattr(laptop, "TIMED_ROUNDS", 3)
     monkeypatch.setattr(laptop, "UPDATES_PER_ROUND", 2)
-    # Two stand for five: the others differ in nothing that is done here.
-    report, learned = laptop.reproduce(tmp_path, COMPARED[:1])
+    names = list(COMPARED)[:1]
+    report, learned = laptop.compare(tmp_path, names)
     rows = [line.split(" | ") for line in report.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(COMPARED)
+    runs = tmp_path / "runs/comparison/listops"
     for cells in rows[2:]:
         variant = cells[0].removeprefix("| ")
-        result = json.loads((tmp_path / variant / "results/test.json").read_text())
+        path = runs / variant / "seed-0/results/test.json"
+        result = json.loads(path.read_text())
         assert cells[1] == f"{result['parameters']:,}"
         assert cells[2] == f"{100 * result['accuracy']:.1f}"
         assert float(cells[3]) > 0
         assert cells[4] == f"{ACCURACY['listops'][variant]} |"
         assert result["examples"] == 50
-    assert "Laptop scale" in report and "train_examples 200 (96000)" in report
+    assert "Laptop scale" in report and "train_examples 16000 (96000)" in report
     assert not learned  # nothing can, in one epoch of 200
 
-    def unexpected(*arguments):
-        raise AssertionError("done again")
-
-    for name in ("train_and_evaluate", "evaluate"):
-        monkeypatch.setattr(laptop, name, unexpected)
+    before = {path: path.stat().st_mtime for path in runs.rglob("*.jsonl")}
     # Speeds are measured each time.
     monkeypatch.setattr(
         laptop, "interleave", lambda calls, *_: {name: [1.0] for name in calls}
     )
-    again, _ = laptop.reproduce(tmp_path, COMPARED[:1])
+    again, _ = laptop.compare(tmp_path, names)
     assert "| 1.00 |" in again
-    for before, after in zip(report.splitlines(), again.splitlines(), strict=True):
-        assert before.split(" | ")[:3] == after.split(" | ")[:3]
-
-
-def test_what_another_process_trains_is_waited_for(tmp_path, monkeypatch):
-    tried = []
-
-    def train(config, workdir):
-        tried.append(workdir.name)
-        if tried == ["a"]:
-            raise LockedError("--workdir=a: expected none that another writes to")
-        return config
-
-    monkeypatch.setattr(laptop, "_train", train)
-    monkeypatch.setattr(laptop, "SECONDS_BETWEEN_LOOKS", 0)
-    results = laptop._train_all({"a": 1, "b": 2}, tmp_path)
-    assert tried == ["a", "b", "a"]
-    assert list(results.items()) == [("a", 1), ("b", 2)]
+    for first, second in zip(report.splitlines(), again.splitlines(), strict=True):
+        assert first.split(" | ")[:3] == second.split(" | ")[:3]
+    assert before == {path: path.stat().st_mtime for path in runs.rglob("*.jsonl")}
 
 
 @pytest.mark.parametrize("task", ACCURACY)
