@@ -88,13 +88,10 @@ def _sheet(task, runs):
         Column("epochs", "epochs", 1),
         Column("steps", "steps", 0),
     ]
-    # One without a value says nothing, as steps do not where epochs count.
-    said = {
-        key for row in rows for key, value in row.items() if value not in (None, "")
-    }
-    said -= {"steps"} if "epochs" in said else set()
-    columns = [column for column in columns if column.key in said]
-    return Sheet(f"comparison-{task}", task, columns, rows, _notes(runs, rows))
+    sheet = Sheet(f"comparison-{task}", task, columns, rows, _notes(runs, rows))
+    if any(column.key == "epochs" for column in sheet.filled):
+        columns.pop()  # where epochs count, steps say nothing
+    return sheet._replace(columns=sheet.filled)
 
 
 def _key(source, name):

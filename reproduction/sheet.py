@@ -65,10 +65,16 @@ class Sheet(NamedTuple):
     notes: list[str] = []
     pictures: list[Picture] = []
 
+    @property
+    def filled(self) -> list[Column]:
+        """The columns in which some row says something."""
+        said = {key for row in self.rows for key in row if row[key] not in (None, "")}
+        return [column for column in self.columns if column.key in said]
+
     def markdown(self) -> str:
         """Title, table, notes and pictures."""
         # Text first: Markdown aligns by column.
-        columns = sorted(self.columns, key=lambda column: column.digits is not None)
+        columns = sorted(self.filled, key=lambda column: column.digits is not None)
         cells = [
             [column.text(row.get(column.key)) for column in columns]
             for row in self.rows
