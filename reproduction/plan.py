@@ -6,6 +6,8 @@ import math
 import time
 from pathlib import Path
 
+import tensorflow as tf
+
 from common.progress import progress_bar
 from reproduction import survey
 from reproduction.experiment import Experiment, Places
@@ -107,6 +109,8 @@ def _state(experiment, places):
 
 def _probe(experiments, places: Places, strategy, tpu, path: Path):
     cli.log_to_stderr()
+    # Each kind of run is traced, of which TensorFlow warns.
+    tf.get_logger().setLevel("ERROR")
     strategy = make_strategy(strategy, tpu)
     found = {}
     with progress_bar(experiments, desc="probing", unit=" kinds of run") as bar:
@@ -143,10 +147,11 @@ def _costs(experiment, places, strategy):
     for split in validated:
         call, times = evaluator.sample(task.evaluation_batches(split))
         seconds += _seconds(call, validations * times)
-    for split, average in experiment.setting.evaluations:
-        # The mean of weights, and each checkpoint by itself.
-        call, times = task.evaluation_sample(model, split, strategy)
-        seconds += _seconds(call, (1 + average) * times)
+    # Splits to evaluate are of similar sizes, so that one of them is enough to trace.
+    # Averaging evaluates the mean of weights, and each checkpoint by itself.
+    evaluations = sum(1 + average for _, average in experiment.setting.evaluations)
+    call, times = task.evaluation_sample(model, experiment.setting.splits[-1], strategy)
+    seconds += _seconds(call, evaluations * times)
     parameters = model.count_params()
     copies = settings.keep_checkpoints + 2  # the best one, and one to go on from
     return {

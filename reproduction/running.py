@@ -20,7 +20,7 @@ from reproduction.experiment import Experiment, Places
 from reproduction.facts import facts
 from training import cli
 from training import workdir as workdirs
-from training.evaluation import evaluate, result_name
+from training.evaluation import evaluate_each, result_name
 from training.interruption import EXIT_CODE, SIGNALS, Interrupted
 from training.lock import LockedError, locked
 from training.strategy import make_strategy
@@ -233,8 +233,7 @@ def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
             strategy,
             test_at_validations=experiment.setting.test_at_validations,
         )
-        for split, average in experiment.setting.evaluations:
-            evaluate(workdir, split, average, strategy=strategy)
+        evaluate_each(workdir, experiment.setting.evaluations, strategy)
     except BaseException:
         keep(**facts())
         raise

@@ -125,6 +125,18 @@ PAPER = Scale(
 )
 
 NARROW = {"model.hidden_dim": 128, "model.ffn_dim": 512}
+CAPTIONS = {
+    **NARROW,
+    "data.vocab_size": 4000,
+    "data.max_length": 32,
+    "data.bucket_lengths": (12, 16, 20, 24, 32),
+    "train.steps": 200,
+    "train.validate_every": 100,
+    "train.keep_checkpoints": 2,
+    "train.warmup_steps": 100,
+    "decode.beam_size": 2,
+    "decode.extra_length": 5,
+}
 LAPTOP_SETTINGS = {
     **_classification(
         {
@@ -132,42 +144,29 @@ LAPTOP_SETTINGS = {
                 **NARROW,
                 "data.max_length": 64,
                 "data.bucket_lengths": (32, 48, 64),
-                "train.epochs": 3,
+                "train.epochs": 2,
                 "train.learning_rate_max": 0.12,
-                "train.warmup_steps": 200,
+                "train.warmup_steps": 150,
             },
             "imdb": {
                 **NARROW,
                 "data.max_length": 128,
                 "data.bucket_lengths": (64, 96, 128),
-                "train.steps": 400,
-                "train.validate_every": 200,
+                "train.steps": 250,
+                "train.validate_every": 125,
                 "train.learning_rate_max": 0.12,
-                "train.warmup_steps": 150,
+                "train.warmup_steps": 100,
             },
             "listops": {},
             "char_imdb": {
                 "data.max_length": 256,
                 "data.bucket_lengths": (256,),
-                "train.steps": 300,
-                "train.validate_every": 150,
+                "train.steps": 150,
+                "train.validate_every": 75,
             },
         }
     ),
-    **_captions(
-        {
-            **NARROW,
-            "data.vocab_size": 4000,
-            "data.max_length": 32,
-            "data.bucket_lengths": (12, 16, 20, 24, 32),
-            "train.steps": 400,
-            "train.validate_every": 200,
-            "train.keep_checkpoints": 2,
-            "train.warmup_steps": 150,
-            "decode.beam_size": 2,
-            "decode.extra_length": 10,
-        }
-    ),
+    **_captions(CAPTIONS),
 }
 LAPTOP = Scale(
     name="laptop",
@@ -180,9 +179,16 @@ LAPTOP = Scale(
     fidelity_seeds=3,
     settings=LAPTOP_SETTINGS,
     variants=_paper_variants(),
-    learning_rates=[(rate, warmup) for rate in (0.2, 0.4) for warmup in (75, 150, 300)],
+    learning_rates=[(rate, warmup) for rate in (0.2, 0.4) for warmup in (50, 100, 200)],
     fidelity={
-        "multi30k": LAPTOP_SETTINGS["wmt14_en_de"],
+        # A little longer, since what is sought is small.
+        "multi30k": Setting(
+            "multi30k-longer",
+            "multi30k",
+            overrides={**CAPTIONS, "train.steps": 300},
+            folders=FOLDERS["multi30k"],
+            needs_folder=True,
+        ),
         "ag_news": LAPTOP_SETTINGS["ag_news"],
     },
     timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 5},

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from common.errors import UserError
-from common.paths import make_path, move
+from common.paths import move
 from training.run import load_run
 from training.strategy import announce
 from training.tasks.task import Evaluation
@@ -47,6 +47,33 @@ def evaluate(
         )
     run = load_run(workdir, average_checkpoints, decode, strategy)
     announce(run.strategy)
+    return _evaluate(run, split, average_checkpoints, decode)
+
+
+def evaluate_each(
+    workdir,
+    evaluations: list[tuple[str, int]],
+    strategy: tf.distribute.Strategy | None = None,
+) -> None:
+    """As `evaluate`, several times: the model is made and traced once.
+
+    Args:
+      workdir: of the run.
+      evaluations: (split, average_checkpoints) of each.
+      strategy: see `evaluate`.
+    """
+    run = load_run(workdir, strategy=strategy)
+    announce(run.strategy)
+    for split, average_checkpoints in evaluations:
+        if average_checkpoints:
+            run.checkpoints.restore_average(average_checkpoints)
+        else:
+            run.checkpoints.restore_best()
+        _evaluate(run, split, average_checkpoints)
+
+
+def _evaluate(run, split, average_checkpoints, decode=None):
+    """Evaluates an open run with the weights that it has."""
     found = run.task.evaluate(
         run.model,
         split,
@@ -65,10 +92,10 @@ def evaluate(
         line = json.dumps(result, allow_nan=False) + "\n"
     except ValueError:
         raise UserError(
-            f"--workdir={workdir}: expected finite scores, found {found.scores}; the "
-            "weights are of no use"
+            f"--workdir={run.workdir}: expected finite scores, found {found.scores}; "
+            "the weights are of no use"
         ) from None
-    results = make_path(workdir, "--workdir") / "results"
+    results = run.workdir / "results"
     results.mkdir(exist_ok=True)
     if found.answers is not None:
         text = "".join(line + "\n" for line in found.answers)

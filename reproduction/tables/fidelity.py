@@ -6,10 +6,12 @@ from reproduction.sheet import Column, Sheet
 from reproduction.tables.table import Table
 from training.tasks import TASKS
 
-VARIANTS = ("transevolve-fullff-2", "transevolve-randomff-2")
-# The last two are of rotations alone.
-CHOICES = ("phase", "depth_index", "score_scale", "rotation_phase", "rotation_scale")
-PROFILES = ("paper", "official", *(f"paper+{choice}" for choice in CHOICES))
+# Each choice by itself, where it is likely to matter: rotations have phases and scales
+# of their own, and at depth 0 their rank is 1.
+CHOICES = {
+    "transevolve-fullff-2": ("phase", "depth_index", "score_scale"),
+    "transevolve-randomff-2": ("depth_index", "rotation_phase", "rotation_scale"),
+}
 SCORES = ("accuracy", "bleu_13a")
 COLUMNS = [
     Column("task", "task"),
@@ -31,11 +33,12 @@ CLEAR, UNCLEAR, ITSELF = "clear", "not clear", ""
 
 def _profiles(variant):
     rotates = variant_config(variant)["feed_forward"] == "rotation"
-    return [name for name in PROFILES if rotates or "rotation" not in name]
+    choices = CHOICES[f"transevolve-{'randomff' if rotates else 'fullff'}-2"]
+    return ["paper", "official", *(f"paper+{choice}" for choice in choices)]
 
 
 def _variants(scale):
-    found = [name for name in VARIANTS if name in scale.variants]
+    found = [name for name in CHOICES if name in scale.variants]
     return found or [next(iter(scale.variants))]
 
 

@@ -164,15 +164,15 @@ def test_nothing_is_done_again(made):
 
 def test_profiles_and_a_failure(made):
     """A run that fails is recorded with its reason, and the rest go on."""
-    flags = arguments(made, "fidelity", only=r"/paper\+(phase|score_scale)/")
+    flags = arguments(made, "fidelity", only=r"/paper\+(depth_index|rotation_scale)/")
     experiments = tables.TABLES["fidelity"].experiments(SMOKE, None)
-    broken = next(one for one in experiments if one.choice == "paper+phase")
+    broken = next(one for one in experiments if one.choice == "paper+depth_index")
     workdir = made / "output/runs/smoke" / broken.name
     workdir.mkdir(parents=True)
     (workdir / "tensorboard").write_text("not a folder of ours")
     result = forked.run("reproduce.py", flags)
     assert "error: 1 runs failed: " + broken.name in scripts.last_line(result)
-    (row,) = [x for x in sheet(made, "fidelity")["rows"] if "score" in x["fidelity"]]
+    (row,) = [x for x in sheet(made, "fidelity")["rows"] if "scale" in x["fidelity"]]
     assert row["runs"] == 1
     failed = survey.read(workdir)
     assert "expected an empty folder or a run" in failed.failure

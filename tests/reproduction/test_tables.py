@@ -230,7 +230,7 @@ def test_fidelity():
     table = tables.TABLES["fidelity"]
     scale = SCALES["laptop"]
     experiments = table.experiments(scale, None)
-    assert len(experiments) == 2 * 3 * (5 + 7)
+    assert len(experiments) == 2 * 3 * (5 + 5)
     noise = (0.02, 0.0, -0.02)
 
     def validated(one, loss):
@@ -241,13 +241,13 @@ def test_fidelity():
             validations=[{"step": 1, "loss": 9.0, "accuracy": 0.1}, row],
         )
 
-    losses = {"official": 2.0, "paper+phase": 2.5}
+    losses = {"official": 2.0, "paper+depth_index": 2.5}
     found = [
         validated(one, losses.get(one.choice, 2.5))
         for one in experiments
         if one.setting.config == "multi30k" and one.choice in ("", *losses)
     ]
-    found[-1].validations[-1]["loss"] += 0.3  # of paper+phase, one seed
+    found[-1].validations[-1]["loss"] += 0.3  # of paper+depth_index, one seed
     (sheet,) = table.sheets(scale, None, results_of(found, scale))
     same = {"task": "multi30k", "model": "transevolve-fullff-2"}
     (row,) = rows(sheet, fidelity="official", **same)
@@ -258,7 +258,12 @@ def test_fidelity():
     assert (row["badge"], row["test"]) == ("clear", 31.0)
     (row,) = rows(sheet, fidelity="paper", **same)
     assert row["validation_gain"] is None and row["runs"] == 3
-    (row,) = rows(sheet, fidelity="paper+phase", model="transevolve-randomff-2")[:1]
+    (row,) = rows(
+        sheet,
+        task="multi30k",
+        fidelity="paper+depth_index",
+        model="transevolve-randomff-2",
+    )
     assert row["badge"] == "not clear"
     (row,) = rows(sheet, fidelity="official", task="ag_news", model=same["model"])
     assert row["badge"] == NOT_RUN

@@ -73,6 +73,7 @@ class TranslationTask(Task):
     def __init__(self, config, tokenizer):
         super().__init__(config, tokenizer)
         self.data = ParallelData(config.data, tokenizer)
+        self._last_translator = None
 
     @staticmethod
     def check(config):
@@ -176,7 +177,13 @@ class TranslationTask(Task):
         return lambda: translator.translate(some), len(sources) / len(some)
 
     def _translator(self, model, strategy):
-        return Translator(
+        """A `Translator` of the model's weights; the last one, if it was of the model:
+        tracing a search takes long."""
+        last = self._last_translator
+        if last and last.model is model and last.strategy is strategy:
+            last.refresh()
+            return last
+        self._last_translator = Translator(
             model,
             self.tokenizer,
             self.config.decode,
@@ -184,6 +191,7 @@ class TranslationTask(Task):
             strategy,
             static_shapes=is_tpu(strategy),
         )
+        return self._last_translator
 
     def text_model(self, model, dtype="float32"):
         """`TextTranslator`, of the run's beam search."""
