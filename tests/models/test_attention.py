@@ -178,7 +178,7 @@ def test_beams_take_over_their_parents_past(architecture, config, recent):
 def test_finished_sentences_states_stand_still(architecture, config):
     layer, _ = make(architecture, config, "causal")
     before = layer.empty_cache(BATCH, 2)
-    after = cache._map(lambda leaf: type(leaf)(*(x + 1 for x in leaf)), before)
+    after = cache._map(lambda leaf: type(leaf)(*(2 * x + 1 for x in leaf)), before)
     parents = ops.zeros((BATCH, 2), "int32")
     active = ops.convert_to_tensor([True, False])
     handed = cache.hand_on(after, before, parents, active)

@@ -1,0 +1,191 @@
+"""Feature maps: phi, with which phi(q) . phi(k) stands in for exp(q . k).
+
+To add one, write its class here and name it in `FEATURE_MAPS`.
+"""
+
+import numpy as np
+from keras import ops
+
+from common.fields import boolean, choice, integer, optional
+from models.seeds import derive_seed
+
+KERNELS = ("softmax", "relu")
+# Draws that redrawing goes through, one after the other.
+NUM_DRAWS = 16
+
+
+class Elu:
+    """phi(x) = elu(x) + 1, of as many features (Katharopoulos et al. 2020)."""
+
+    fields = {}
+    is_softmax = False  # whether products stand in for exp(q . k)
+
+    def __init__(self, size, seed):
+        self.num_features = size
+
+    def queries(self, x, draw=0):
+        """Features of (..., size), not negative: (..., num_features)."""
+        return ops.elu(x) + 1
+
+    def keys(self, x, draw=0):
+        """Features, and the logarithm of a factor on those of each key.
+
+        Returns:
+          (..., num_features), and (..., 1), or None where the factor is 1.
+        """
+        return self.queries(x), None
+
+
+class Dpfp:
+    """Deterministic parameter-free projection (Schlag et al. 2021, equation 37).
+
+    With r = relu([x, -x]), the products of r with itself rolled by 1 to nu places:
+    2 nu features for each number. Many are zero, and all may be.
+    """
+
+    is_softmax = False
+    fields = {"nu": optional(integer("ν of DPFP: 2ν features for each number.", 1, 4))}
+
+    def __init__(self, size, seed, nu):
+        self.num_features = 2 * nu * size
+        self.nu = nu
+
+    def queries(self, x, draw=0):
+        """See `Elu.queries`."""
+        r = ops.relu(ops.concatenate([x, -x], axis=-1))
+        rolled = (ops.roll(r, shift, axis=-1) for shift in range(1, self.nu + 1))
+        return ops.concatenate([r * other for other in rolled], axis=-1)
+
+    def keys(self, x, draw=0):
+        """See `Elu.keys`."""
+        return self.queries(x), None
+
+
+class Favor:
+    """FAVOR+: random features of the softmax kernel (Choromanski et al. 2021).
+
+        phi(x) = exp(w x - |x|^2 / 2) / sqrt(m)      for m vectors w ~ N(0, 1)
+
+    whose products have the mean exp(q . k). The largest of each query and of each key
+    is taken out of the exponents, so that none overflows: a query's cancels, and a
+    key's is the factor that `keys` returns. Orthogonal vectors are the rows of
+    orthogonal matrices with the lengths that independent ones have.
+
+    With the kernel "relu", phi(x) = (relu(w x) + 0.001) / sqrt(m).
+
+    Redrawing goes through `NUM_DRAWS` draws. They are constants, of the seed alone: no
+    checkpoint has them, and all replicas share them.
+    """
+
+    fields = {
+        "num_features": optional(integer("m, random features of FAVOR+ a head.")),
+        "orthogonal": optional(boolean("Whether these are orthogonal.")),
+        "redraw_every": optional(
+            integer("Training passes after which they are redrawn; 0 for never.", 0)
+        ),
+        "kernel": optional(choice("What FAVOR+ stands in for.", *KERNELS)),
+    }
+
+    def __init__(
+        self,
+        size,
+        seed,
+        num_features,
+        orthogonal=True,
+        redraw_every=0,
+        kernel="softmax",
+    ):
+        self.num_features = num_features
+        self.kernel = kernel
+        self.is_softmax = kernel == "softmax"
+        draws = NUM_DRAWS if redraw_every else 1
+        self.vectors = np.stack(
+            [
+                draw_vectors(num_features, size, orthogonal, derive_seed(seed, str(i)))
+                for i in range(draws)
+            ]
+        )
+
+    def queries(self, x, draw=0):
+        """See `Elu.queries`; `draw` says which vectors to take."""
+        x, projected = self._project(x, draw)
+        if self.kernel == "relu":
+            return self._relu(projected)
+        return self._scaled(ops.exp(projected - _largest(projected)))
+
+    def keys(self, x, draw=0):
+        """See `Elu.keys`."""
+        x, projected = self._project(x, draw)
+        if self.kernel == "relu":
+            return self._relu(projected), None
+        largest = _largest(projected)
+        squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
+        return self._scaled(ops.exp(projected - largest)), largest - squares / 2
+
+    def _project(self, x, draw):
+        # In float32: an error of the exponent is a factor of the feature.
+        x = ops.cast(x, "float32")
+        vectors = ops.convert_to_tensor(self.vectors)[draw % len(self.vectors)]
+        return x, ops.matmul(x, ops.transpose(vectors))
+
+    def _relu(self, projected):
+        return self._scaled(ops.relu(projected) + 1e-3)
+
+    def _scaled(self, features):
+        return features * self.num_features**-0.5
+
+
+FEATURE_MAPS = {"elu1": Elu, "dpfp": Dpfp, "favor": Favor}
+FIELDS = {"feature_map": choice("phi.", *FEATURE_MAPS)}
+for _map in FEATURE_MAPS.values():
+    FIELDS |= _map.fields
+# Hyperparameters by what they append to a variant's name.
+VARIANTS = {
+    "": {"feature_map": "elu1"},
+    "dpfp": {"feature_map": "dpfp", "nu": 1},
+    "favor": {
+        "feature_map": "favor",
+        "num_features": 128,
+        "orthogonal": True,
+        "redraw_every": 0,
+        "kernel": "softmax",
+    },
+}
+
+
+def make_feature_map(size: int, seed: int, feature_map: str, **hyperparameters):
+    """A feature map of a head's `size` numbers.
+
+    Raises:
+      ValueError: if there is none of that name.
+    """
+    if feature_map not in FEATURE_MAPS:
+        raise ValueError(
+            f"feature_map must be one of {tuple(FEATURE_MAPS)}, got {feature_map!r}"
+        )
+    return FEATURE_MAPS[feature_map](size, seed, **hyperparameters)
+
+
+def draw_vectors(count: int, size: int, orthogonal: bool, seed: int) -> np.ndarray:
+    """Vectors of independent N(0, 1) numbers, float32 (count, size).
+
+    Args:
+      orthogonal: whether those of each `size` of them are orthogonal to each other;
+        each has the distribution that it has by itself.
+      seed: of the draw.
+    """
+    draw = np.random.default_rng(seed)
+    vectors = draw.normal(size=(count, size))
+    if orthogonal:
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        blocks = []
+        for _ in range(-(-count // size)):
+            q, r = np.linalg.qr(draw.normal(size=(size, size)))
+            # Uniform over all rotations only with these signs.
+            blocks.append((q * np.sign(np.diag(r))).T)
+        vectors = lengths * np.concatenate(blocks)[:count]
+    return vectors.astype("float32")
+
+
+def _largest(x):
+    return ops.stop_gradient(ops.max(x, axis=-1, keepdims=True))

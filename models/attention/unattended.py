@@ -1,0 +1,53 @@
+"""No attention: the floor that a mechanism's time is set against."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from models.attention.evolving import TimeEvolvingAttention
+
+# Of what is computed and not used: it keeps the projections, forward and backward, and
+# is nothing beside a value.
+TRACE = 1e-20
+
+
+class Unattended(NamedTuple):
+    """What the projections leave, (batch, 1, d), too small to change a value."""
+
+    trace: Any
+    cache: Any = ()
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class NoAttention(TimeEvolvingAttention):
+    """Projections and key biases as they are; each depth returns its values unattended.
+
+    What it takes is what a model of time-evolving attention takes besides attending.
+    See `TimeEvolvingAttention` for the arguments.
+    """
+
+    uses = ("self", "causal")
+
+    def call(self, x, context, padding_mask=None, training=None):
+        """`Unattended`."""
+        queries, keys = self.project(x, context, training)
+        biases = ops.mean(self.biases(keys), axis=(1, 2))
+        sums = ops.mean(queries + keys, axis=1, keepdims=True)[..., : self.hidden_dim]
+        return Unattended(TRACE * (sums + ops.mean(biases)))
+
+    def attend(self, state, depth, values):
+        """The values, (batch, length, d)."""
+        return ops.cast(values, self.compute_dtype) + state.trace
+
+    def empty_cache(self, batch_size, beams):
+        """Nothing."""
+        return ()
+
+    def step(self, x, constants, cache, visible):
+        """`Unattended`."""
+        return Unattended(0.0)
+
+    def attend_step(self, state, depth, values):
+        """The values."""
+        return values, state

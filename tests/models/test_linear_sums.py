@@ -1,0 +1,211 @@
+"""Linear attention's sums against the n x n matrix written out, in float64."""
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keras import ops
+
+from models.attention import linear_sums
+from models.attention.heads import MASKED
+from models.attention.linear_sums import CHUNK, Keys
+from tests.models.builders import at_once, numpy
+
+pytestmark = pytest.mark.jax
+
+BATCH, HEADS, FEATURES, SIZE, DEPTHS = 2, 2, 6, 5, 3
+
+
+def oracle(queries, keys, biases, values, causal):
+    """(depths, batch, heads, n, v): rows of zeros where nothing is seen.
+
+    Args:
+      biases: -inf at padding.
+      values: (depths, batch, heads, m, v).
+    """
+    weights = _weights(queries, keys, biases, causal)
+    return np.einsum("lbhij,lbhjv->lbhiv", weights, values.astype("float64"))
+
+
+def _weights(queries, keys, biases, causal):
+    scores, total = _unnormalised(queries, keys, biases, causal)
+    return scores / np.where(total > 0, total, 1)
+
+
+def _unnormalised(queries, keys, biases, causal):
+    queries, keys, biases = (x.astype("float64") for x in (queries, keys, biases))
+    products = np.einsum("bhif,bhjf->bhij", queries, keys)
+    with np.errstate(divide="ignore"):
+        logs = np.log(products) + np.moveaxis(biases, -1, 0)[:, :, :, None]
+    if causal:
+        seen = np.tril(np.ones(logs.shape[-2:], bool))
+        logs = np.where(seen, logs, -np.inf)
+    top = logs.max(axis=-1, keepdims=True)
+    scores = np.exp(logs - np.where(np.isfinite(top), top, 0))
+    return scores, scores.sum(axis=-1, keepdims=True)
+
+
+def oracle_gradients(queries, keys, biases, values, direction, causal):
+    """Of sum(direction * output), by queries, keys, biases and values."""
+    weights = _weights(queries, keys, biases, causal)
+    slopes = np.einsum("lbhiv,lbhjv->lbhij", direction, values)
+    slopes -= (weights * slopes).sum(axis=-1, keepdims=True)
+    by_logs = weights * slopes
+    products = np.einsum(
+        "bhif,bhjf->bhij", *(x.astype("float64") for x in (queries, keys))
+    )
+    by_products = by_logs.sum(axis=0) / np.where(products > 0, products, 1)
+    return [
+        np.einsum("bhij,bhjf->bhif", by_products, keys),
+        np.einsum("bhij,bhif->bhjf", by_products, queries),
+        np.moveaxis(by_logs.sum(axis=-2), 0, -1),
+        np.einsum("lbhij,lbhiv->lbhjv", weights, direction),
+    ]
+
+
+def draw(length, spread=1.0, zeros=0.0, padding=0.0, seed=0):
+    """Features, biases with -inf at padding, values; float32."""
+    random = np.random.default_rng(seed)
+    shape = (BATCH, HEADS, length)
+    queries, keys = np.exp(random.normal(size=(2, *shape, FEATURES)))
+    if zeros:
+        queries *= random.random(queries.shape) > zeros
+        keys *= random.random(keys.shape) > zeros
+    biases = random.uniform(-spread, spread, (*shape, DEPTHS))
+    hidden = random.random((BATCH, 1, length, 1)) < padding
+    biases = np.where(hidden, -np.inf, biases)
+    values = random.normal(size=(DEPTHS, *shape, SIZE))
+    return [x.astype("float32") for x in (queries, keys, biases, values)]
+
+
+def masked(biases):
+    return np.where(np.isfinite(biases), biases, MASKED).astype("float32")
+
+
+def attended(queries, keys, biases, values, causal):
+    state = linear_sums.start(queries, Keys(keys, biases), causal)
+    outputs = [linear_sums.attend(state, i, values[i]) for i in range(DEPTHS)]
+    return ops.stack(outputs), state.safe
+
+
+def compute(queries, keys, biases, values, causal):
+    """The output, and whether the fast evaluation served."""
+    call = at_once(lambda *arrays: attended(*arrays, causal))
+    outputs, safe = call(queries, keys, masked(biases), values)
+    return numpy(outputs), bool(numpy(safe))
+
+
+def assert_near(found, expected, tolerance=1e-5):
+    scale = max(1, np.abs(expected).max())
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+
+
+LENGTHS = (1, 7, CHUNK, CHUNK + 1, 3 * CHUNK - 5)
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("spread", [1, 20, 200])
+@pytest.mark.parametrize("zeros", [0.0, 0.7])
+def test_outputs(length, spread, zeros, causal):
+    arrays = draw(length, spread, zeros, padding=0.2)
+    found, _ = compute(*arrays, causal)
+    assert_near(found, oracle(*arrays, causal))
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("late", [False, True])
+def test_the_largest_bias_wipes_out_no_other_row(causal, late):
+    """Early keys small and late ones large, and the other way round."""
+    length = 2 * CHUNK + 3
+    arrays = draw(length)
+    slope = np.linspace(-200, 200, length)[:, None]
+    arrays[2] = (arrays[2] + (slope if late else -slope)).astype("float32")
+    found, safe = compute(*arrays, causal)
+    assert_near(found, oracle(*arrays, causal))
+    assert safe == (not (causal and late))
+
+
+def test_the_fast_evaluation_serves_what_is_usual():
+    """Padding, and rows of nothing but padding, do not cost it."""
+    for causal in (False, True):
+        for zeros in (0.0, 0.7):
+            arrays = draw(CHUNK + 9, 5, zeros, padding=0.3)
+            arrays[2][0] = -np.inf
+            arrays[0][1, :, 3] = 0  # a query without features
+            found, safe = compute(*arrays, causal)
+            assert safe
+            assert (found[:, 0] == 0).all() and (found[:, 1, :, 3] == 0).all()
+            assert_near(found, oracle(*arrays, causal))
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("spread", [1, 200])
+@pytest.mark.parametrize("zeros", [0.0, 0.5])
+def test_gradients(spread, zeros, causal):
+    arrays = draw(CHUNK + 11, spread, zeros, padding=0.2)
+    direction = np.random.default_rng(5).normal(size=arrays[3].shape)
+    expected = oracle_gradients(*arrays, direction, causal)
+    found = gradients(arrays, direction.astype("float32"), causal)
+    seen = arrays[2] > -np.inf
+    names = ("queries", "keys", "biases", "values")
+    for name, slope, wanted in zip(names, found, expected, strict=True):
+        if name == "biases":
+            slope, wanted = slope * seen, wanted * seen
+        if name in ("queries", "keys"):
+            # At a feature that is zero there is no slope to follow: what made it zero
+            # has none.
+            alive = arrays[0 if name == "queries" else 1] > 0
+            slope, wanted = slope * alive, wanted * alive
+        assert_near(slope, wanted, 1e-4)
+
+
+def gradients(arrays, direction, causal):
+    queries, keys, biases, values = arrays
+    inputs = (queries, keys, masked(biases), values)
+
+    def scalar(*inputs):
+        return ops.sum(attended(*inputs, causal)[0] * direction)
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        found = jax.jit(jax.grad(scalar, argnums=(0, 1, 2, 3)))(*inputs)
+    else:
+        import tensorflow as tf
+
+        inputs = [tf.constant(x) for x in inputs]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            total = scalar(*inputs)
+        found = tape.gradient(total, inputs)
+    return [np.asarray(x) for x in found]
+
+
+@settings(max_examples=20)
+@given(
+    length=st.integers(1, 2 * CHUNK + 1),
+    spread=st.floats(0, 300),
+    zeros=st.floats(0, 0.95),
+    padding=st.floats(0, 1),
+    causal=st.booleans(),
+    seed=st.integers(0, 2**31),
+)
+def test_any_keys(length, spread, zeros, padding, causal, seed):
+    arrays = draw(length, spread, zeros, padding, seed)
+    found, _ = compute(*arrays, causal)
+    assert np.isfinite(found).all()
+    assert_near(found, oracle(*arrays, causal), 3e-5)
+
+
+def test_bfloat16_is_as_precise_as_its_features():
+    """Rounded to 8 bits: 2^-8 a feature and a value."""
+    for causal in (False, True):
+        arrays = draw(2 * CHUNK, 5)
+        expected = oracle(*arrays, causal)
+        queries, keys, biases, values = arrays
+        low = [ops.cast(x, "bfloat16") for x in (queries, keys, values)]
+        found, _ = attended(low[0], low[1], masked(biases), low[2], causal)
+        assert found.dtype == low[2].dtype
+        assert_near(numpy(ops.cast(found, "float32")), expected, 0.02)
