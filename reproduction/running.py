@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tqdm import tqdm
@@ -150,7 +150,8 @@ def in_own_process(function, *arguments) -> int:
 
     def hand_on(number, frame):
         received.append(number)
-        os.kill(process.pid, number)
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(process.pid, number)
 
     process = CONTEXT.Process(target=_begin, args=(function, *arguments))
     # The new process inherits the mask, and lifts it when it is ready.

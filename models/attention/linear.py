@@ -27,11 +27,7 @@ class LinearAttention(LinearFeatures, SoftmaxAttention):
 
     def call(self, x, context, padding_mask=None, training=None):
         """See `Attention`; a `linear_sums.LinearState`, and the values by head."""
-        if self.use == "cross":
-            queries = split_heads(self.query(x), self.num_heads)
-            keys, values = self._split(self.key_value(context))
-        else:
-            queries, keys, values = self._split(self.query_key_value(x))
+        queries, keys, values = self._project(x, context)
         draw = self.draw(training)
         queries = self.query_features(self._scaled(queries), draw)
         keys = self._keys(keys, padding_mask, draw)

@@ -72,11 +72,7 @@ class SoftmaxAttention(Attention):
 
     def call(self, x, context, padding_mask=None, training=None):
         """The `SoftmaxState` of (batch, queries, d) and (batch, keys, d)."""
-        if self.use == "cross":
-            queries = split_heads(self.query(x), self.num_heads)
-            keys, values = self._split(self.key_value(context))
-        else:
-            queries, keys, values = self._split(self.query_key_value(x))
+        queries, keys, values = self._project(x, context)
         visible = None if padding_mask is None else padding_mask[:, None, None, :]
         return SoftmaxState(self._scaled(queries), keys, values, visible)
 
@@ -124,6 +120,13 @@ class SoftmaxAttention(Attention):
             *with_gradients("Q K^T", 1, units, (length, size, length), "right"),
             *with_gradients("A V", 1, units, (length, length, size)),
         ]
+
+    def _project(self, x, context):
+        """Queries, keys and values by head."""
+        if self.use == "cross":
+            queries = split_heads(self.query(x), self.num_heads)
+            return queries, *self._split(self.key_value(context))
+        return self._split(self.query_key_value(x))
 
     def _split(self, x):
         parts = ops.split(x, x.shape[-1] // self.width, axis=-1)
