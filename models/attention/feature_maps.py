@@ -174,7 +174,8 @@ def draw_vectors(count: int, size: int, orthogonal: bool, seed: int) -> np.ndarr
         each has the distribution that it has by itself.
       seed: of the draw.
     """
-    draw = np.random.default_rng(seed)
+    # A stream that stays the same across versions of NumPy: no checkpoint keeps these.
+    draw = np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed)))
     vectors = draw.normal(size=(count, size))
     if orthogonal:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
