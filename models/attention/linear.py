@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from models.attention import linear_decoding, linear_sums
+from models.attention import linear_decoding, linear_safe, linear_sums
 from models.attention.heads import MASKED, merge_heads, split_heads
 from models.attention.linear_features import LinearFeatures
 from models.attention.softmax import SoftmaxAttention, SoftmaxStep
@@ -31,7 +31,9 @@ class LinearAttention(LinearFeatures, SoftmaxAttention):
         draw = self.draw(training)
         queries = self.query_features(self._scaled(queries), draw)
         keys = self._keys(keys, padding_mask, draw)
-        return linear_sums.start(queries, keys, self.causal), values
+        return linear_sums.start(
+            queries, keys, self.causal, self.width // self.num_heads
+        ), values
 
     def attend(self, state, depth, values):
         """(batch, queries, d), heads merged."""
@@ -92,4 +94,4 @@ class LinearAttention(LinearFeatures, SoftmaxAttention):
         if padding_mask is not None:
             visible = ops.cast(padding_mask, "bool")[:, None, :, None]
             logs = ops.where(visible, logs, MASKED)
-        return linear_sums.Keys(features, logs)
+        return linear_safe.Keys(features, logs)

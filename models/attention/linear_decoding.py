@@ -6,7 +6,7 @@ from keras import ops
 
 from models.attention.cache import State
 from models.attention.heads import merge_heads, split_heads
-from models.attention.linear_sums import (
+from models.attention.linear_safe import (
     FLOOR,
     Keys,
     Sums,
@@ -25,7 +25,7 @@ class LinearStep(NamedTuple):
       queries: log phi(q), (batch, beams, heads, f).
       keys: list of b^l + log phi(k), likewise, one a depth.
       cache: list of `State`, one a depth: [S, z, M], (batch, beams, heads, f, v + 2),
-        in float32. See `linear_sums.Sums`.
+        in float32. See `linear_safe.Sums`.
     """
 
     queries: Any

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from models.attention import linear_decoding, linear_sums
+from models.attention import linear_decoding, linear_safe, linear_sums
 from models.attention.evolving import TimeEvolvingAttention
 from models.attention.heads import MASKED, merge_heads, split_heads
 from models.attention.linear_features import LinearFeatures
@@ -32,7 +32,9 @@ class LinearEvolvingAttention(LinearFeatures, TimeEvolvingAttention):
         draw = self.draw(training)
         keys = self._keys(keys, self.biases(keys), padding_mask, draw)
         queries = self.query_features(self._split(queries), draw)
-        return linear_sums.start(queries, keys, self.causal)
+        return linear_sums.start(
+            queries, keys, self.causal, self.hidden_dim // self.num_heads
+        )
 
     def attend(self, state, depth, values):
         """(batch, queries, d), heads merged, of values (batch, keys, d)."""
@@ -90,7 +92,7 @@ class LinearEvolvingAttention(LinearFeatures, TimeEvolvingAttention):
         if padding_mask is not None:
             visible = ops.cast(padding_mask, "bool")[:, None, :, None]
             biases = ops.where(visible, biases, MASKED)
-        return linear_sums.Keys(features, biases)
+        return linear_safe.Keys(features, biases)
 
     def products(self, batch_size, length):
         """The projections, the biases, and those of `linear_sums`."""

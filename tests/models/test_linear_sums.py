@@ -9,7 +9,8 @@ from keras import ops
 
 from models.attention import linear_sums
 from models.attention.heads import MASKED
-from models.attention.linear_sums import CHUNK, Keys
+from models.attention.linear_fast import CHUNK
+from models.attention.linear_safe import Keys
 from tests.models.builders import at_once, numpy
 
 pytestmark = pytest.mark.jax
@@ -84,7 +85,7 @@ def masked(biases):
 
 
 def attended(queries, keys, biases, values, causal):
-    state = linear_sums.start(queries, Keys(keys, biases), causal)
+    state = linear_sums.start(queries, Keys(keys, biases), causal, SIZE)
     outputs = [linear_sums.attend(state, i, values[i]) for i in range(DEPTHS)]
     return ops.stack(outputs), state.safe
 

@@ -1,0 +1,177 @@
+"""The fast evaluation of linear attention, with a gradient by hand.
+
+    out^l = (phi(Q) S^l) / (phi(Q) z^l),   S^l = phi(K)^T X^l,   X^l = w^l V^l
+
+Causally the sums of all chunks before are S^l, and P = phi(Q) phi(K)^T within the chunk
+adds P X^l. The gradients of phi(Q), phi(K) and P are sums over depths,
+
+    sum_l G^l S^l^T,  sum_l X^l dS^l^T,  sum_l G^l X^l^T    with G^l = d out^l / den^l
+
+Automatic differentiation would make and add an array of their size at each depth. Here
+each depth hands its four factors to the block's start, which makes each sum by one
+product. So each depth attends once for a state, and only first derivatives are right.
+"""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+# Queries and keys of a causal chunk.
+CHUNK = 64
+
+
+class Shared(NamedTuple):
+    """What the depths share. Causally the arrays have an axis of chunks behind heads.
+
+    Attributes:
+      queries, keys: phi(q), phi(k), (batch, heads, length, f).
+      within: P, (batch, heads, chunks, C, C); None if not causal.
+      carriers: {depth: arrays of zeros as G, X, S, dS are}. Their gradients are these.
+        A depth takes its own out: used twice, factors would add up before they
+        multiply.
+    """
+
+    queries: Any
+    keys: Any
+    within: Any
+    carriers: dict
+
+
+def share(queries, keys, causal: bool, num_depths: int, size: int) -> Shared:
+    """Of features (batch, heads, length, f), for values of a size."""
+    if causal:
+        queries, keys = chunks(queries), chunks(keys)
+
+    @ops.custom_gradient
+    def start(queries, keys):
+        inside = within(queries, keys) if causal else ops.zeros((), queries.dtype)
+        zeros = [
+            ops.zeros((*ops.shape(x)[:-1], size), x.dtype) for x in (queries, keys)
+        ]
+        sums = ops.zeros((*ops.shape(keys)[:-2], keys.shape[-1], size), keys.dtype)
+        carriers = (*zeros, sums, sums)
+
+        def backward(*gradients):
+            if isinstance(gradients[0], (tuple, list)):  # as JAX passes them
+                gradients = gradients[0]
+            d_inside, gradients = gradients[0], gradients[1:]
+            slopes, weighted, sums, d_sums = (
+                ops.concatenate(gradients[i::4], axis=-1) for i in range(4)
+            )
+            d_queries = ops.matmul(slopes, _transpose(sums))
+            d_keys = ops.matmul(weighted, _transpose(d_sums))
+            if causal:
+                d_inside += ops.matmul(slopes, _transpose(weighted))
+                d_inside = ops.tril(d_inside)
+                d_queries += ops.matmul(d_inside, keys)
+                d_keys += transposed_times(d_inside, queries)
+            return d_queries, d_keys
+
+        return (inside, *carriers * num_depths), backward
+
+    inside, *carriers = start(queries, keys)
+    carriers = {i: carriers[4 * i : 4 * i + 4] for i in range(num_depths)}
+    return Shared(queries, keys, inside if causal else None, carriers)
+
+
+def attend(shared: Shared, carriers, values, weights, inverses):
+    """out of a depth, (batch, heads, n, v).
+
+    Args:
+      carriers: of the depth.
+      values: V, (batch, heads, m, v).
+      weights: w, (batch, heads, m, 1), 0 at padding.
+      inverses: 1 / (phi(Q) z), (batch, heads, n, 1).
+    """
+    causal = shared.within is not None
+    length = ops.shape(values)[2]
+    arrays = (values, weights, inverses)
+    if causal:
+        arrays = map(chunks, arrays)
+    inside = shared.within if causal else ops.zeros((), values.dtype)
+
+    @ops.custom_gradient
+    def attend(values, weights, inverses, queries, keys, inside, *carriers):
+        weighted = weights * values
+        sums = transposed_times(keys, weighted)
+        if causal:
+            sums = _before(sums)
+        attended = ops.matmul(queries, sums)
+        if causal:
+            attended += ops.matmul(inside, weighted)
+
+        def backward(d_outputs):
+            slopes = d_outputs * inverses
+            d_inverses = ops.sum(d_outputs * attended, axis=-1, keepdims=True)
+            d_sums = transposed_times(queries, slopes)
+            if causal:
+                d_sums = _after(d_sums)
+            d_weighted = ops.matmul(keys, d_sums)
+            if causal:
+                d_weighted += transposed_times(inside, slopes)
+            d_weights = ops.sum(d_weighted * values, axis=-1, keepdims=True)
+            d_values = weights * d_weighted
+            factors = (slopes, weighted, sums, d_sums)
+            return d_values, d_weights, d_inverses, None, None, None, *factors
+
+        return attended * inverses, backward
+
+    constants = map(ops.stop_gradient, (shared.queries, shared.keys, inside))
+    outputs = attend(*arrays, *constants, *carriers)
+    return whole(outputs, length) if causal else outputs
+
+
+def weighted_sums(shared: Shared, values):
+    """sum_j phi(q_i) . phi(k_j) values_j, of values (batch, heads, m, v).
+
+    Differentiable in every argument, `shared.within` too.
+    """
+    if shared.within is None:
+        return ops.matmul(shared.queries, transposed_times(shared.keys, values))
+    length = ops.shape(values)[2]
+    values = chunks(values)
+    before = _before(transposed_times(shared.keys, values))
+    sums = ops.matmul(shared.within, values) + ops.matmul(shared.queries, before)
+    return whole(sums, length)
+
+
+def chunks(x, filler=0):
+    """(batch, heads, length, size) to (batch, heads, chunks, C, size)."""
+    batch, heads, length, size = ops.shape(x)
+    missing = -length % CHUNK
+    if not isinstance(missing, int) or missing:
+        end = ops.full((batch, heads, missing, size), filler, x.dtype)
+        x = ops.concatenate([x, end], axis=2)
+    count = (length + CHUNK - 1) // CHUNK
+    return ops.reshape(x, (batch, heads, count, CHUNK, size))
+
+
+def whole(x, length):
+    """Inverse of `chunks`."""
+    batch, heads, count, size, width = ops.shape(x)
+    return ops.reshape(x, (batch, heads, count * size, width))[:, :, :length]
+
+
+def within(queries, keys):
+    """P of features in chunks, (batch, heads, chunks, C, f)."""
+    return ops.tril(ops.matmul(queries, _transpose(keys)))
+
+
+def _before(sums):
+    """For each chunk the sum over those before it, (batch, heads, chunks, f, v)."""
+    before = ops.cumsum(sums, axis=2)[:, :, :-1]
+    return ops.concatenate([ops.zeros_like(sums[:, :, :1]), before], axis=2)
+
+
+def _after(sums):
+    """For each chunk the sum over those after it."""
+    return ops.flip(_before(ops.flip(sums, axis=2)), axis=2)
+
+
+def transposed_times(x, y):
+    """x^T y of the last two axes."""
+    return ops.matmul(_transpose(x), y)
+
+
+def _transpose(x):
+    return ops.swapaxes(x, -1, -2)

@@ -1,0 +1,114 @@
+"""The safe evaluation of linear attention, by logarithms.
+
+Each feature has a maximum of its own over the keys, and so has each query over its
+features and keys, so nothing that matters to a row can underflow. Logarithms of what
+must not be seen are far below `FLOOR`, and every maximum is at least `FLOOR`, so
+exp(logarithm - maximum) is 0 for them.
+"""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from models.attention.heads import MASKED
+from models.attention.linear_fast import chunks, transposed_times, whole, within
+
+# Below any logarithm that counts, and far above `MASKED`.
+FLOOR = -1e8
+
+
+class Keys(NamedTuple):
+    """What keys are to all depths.
+
+    Attributes:
+      features: phi(k), (batch, heads, keys, f), not negative.
+      biases: b^l, (batch, heads, keys, L), `MASKED` where a key must not be seen.
+    """
+
+    features: Any
+    biases: Any
+
+
+class Sums(NamedTuple):
+    """[S, z] of keys, each feature relative to its own maximum.
+
+    Attributes:
+      values: sum_j e^(b_j - M_f) phi(k_j)_f [V_j, 1], (batch, heads, f, v + 1).
+      maxima: M_f = max_j (b_j + log phi(k_j)_f), (batch, heads, 1, f).
+    """
+
+    values: Any
+    maxima: Any
+
+
+def sums_of(keys: Keys, values) -> Sums:
+    """The `Sums` of one depth over all keys, in float32."""
+    logs = log(keys.features) + ops.cast(keys.biases, "float32")
+    maxima = largest(logs, axis=-2)
+    return Sums(transposed_times(ops.exp(logs - maxima), with_ones(values)), maxima)
+
+
+def read(queries, sums: Sums):
+    """What queries attend, of features (batch, heads, n, f): (batch, heads, n, v)."""
+    logs = log(queries) + sums.maxima
+    weights = ops.exp(logs - largest(logs, axis=-1))
+    return divided(ops.matmul(weights, sums.values))
+
+
+def attend(queries, keys: Keys, values, causal: bool):
+    """One depth: (batch, heads, n, v) of values (batch, heads, m, v), in float32.
+
+    Args:
+      queries: features, (batch, heads, n, f).
+      keys: with the biases of the depth alone.
+    """
+    if not causal:
+        return read(queries, sums_of(keys, values))
+    length = ops.shape(queries)[2]
+    queries, features = chunks(queries), chunks(keys.features)
+    values = chunks(ops.cast(values, "float32"))
+    biases = chunks(ops.cast(keys.biases, "float32"), MASKED)
+    # Within the chunk, (..., C, C).
+    inside = log(within(queries, features)) + ops.swapaxes(biases, -1, -2)
+    # Of all chunks before: each feature's maximum, and sums relative to it.
+    own = sums_of(Keys(features, biases), values)
+    maxima = own.maxima[:, :, :, 0]  # (batch, heads, chunks, f)
+    order = ops.arange(ops.shape(maxima)[2])
+    earlier = (order[None, :] < order[:, None])[..., None]
+    others = ops.where(earlier, maxima[:, :, None], MASKED)
+    before = largest(others, axis=3)  # (batch, heads, chunks, 1, f)
+    factors = ops.exp(others - before)
+    sums = ops.einsum("bhcef,bhefv->bhcfv", factors, own.values)
+    # A row's softmax over the keys of its chunk and the features of those before.
+    logs = ops.concatenate([inside, log(queries) + before], axis=-1)
+    weights = ops.exp(logs - largest(logs, axis=-1))
+    rows = ops.concatenate([with_ones(values), sums], axis=-2)
+    return whole(divided(ops.matmul(weights, rows)), length)
+
+
+def log(features):
+    """log phi in float32, `MASKED` where phi is zero."""
+    features = ops.cast(features, "float32")
+    positive = features > 0
+    logs = ops.log(ops.where(positive, features, 1.0))
+    return ops.where(positive, logs, MASKED)
+
+
+def with_ones(values):
+    """[V, 1] in float32."""
+    values = ops.cast(values, "float32")
+    return ops.concatenate([values, ops.ones_like(values[..., :1])], axis=-1)
+
+
+def divided(sums):
+    """num / den of [num, den]; 0 where nothing was seen."""
+    numerators, denominators = sums[..., :-1], sums[..., -1:]
+    nothing = denominators <= 0
+    quotients = numerators / ops.where(nothing, 1.0, denominators)
+    return ops.where(nothing, 0.0, quotients)
+
+
+def largest(x, axis):
+    """The maximum along an axis, kept, of at least `FLOOR`; without a gradient."""
+    largest = ops.max(x, axis=axis, keepdims=True)
+    return ops.stop_gradient(ops.maximum(largest, FLOOR))
