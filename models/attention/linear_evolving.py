@@ -28,18 +28,22 @@ class LinearEvolvingAttention(LinearFeatures, TimeEvolvingAttention):
 
     def call(self, x, context, padding_mask=None, training=None):
         """See `Attention`; a `linear_sums.LinearState`."""
-        queries, keys = self.project(x, context, training)
         draw = self.draw(training)
-        keys = self._keys(keys, self.biases(keys), padding_mask, draw)
-        queries = self.query_features(self._split(queries), draw)
-        return linear_sums.start(
-            queries, keys, self.causal, self.hidden_dim // self.num_heads
-        )
+        queries = self.query_dropout(self._queries(x), training=training)
+        keys = self.key_dropout(self._keys(context), training=training)
+        keys = self._features_and_biases(keys, self.directions(), padding_mask, draw)
+        queries = self.query_features(split_heads(queries, self.num_heads), draw)
+        size = self.hidden_dim // self.num_heads
+        return linear_sums.start(queries, keys, self.causal, size)
 
     def attend(self, state, depth, values):
         """(batch, queries, d), heads merged, of values (batch, keys, d)."""
         values = split_heads(ops.cast(values, self.compute_dtype), self.num_heads)
         return merge_heads(linear_sums.attend(state, depth, values))
+
+    def directions(self):
+        """Of keys that are scaled, as `_keys` are."""
+        return super().directions() / self._root
 
     def constants(self):
         """The `directions` that give b^l."""
@@ -55,8 +59,9 @@ class LinearEvolvingAttention(LinearFeatures, TimeEvolvingAttention):
 
     def step(self, x, constants, cache, visible):
         """The `LinearStep` of (batch, beams, d)."""
-        queries, keys = self._decoded(x, x, constants)
-        return linear_decoding.step(queries, keys, cache)
+        queries = split_heads(self._queries(x), self.num_heads)
+        keys = self._features_and_biases(self._keys(x), constants)
+        return linear_decoding.step(self.query_features(queries), keys, cache)
 
     def attend_step(self, state, depth, values):
         """What is attended at a depth, (batch, beams, d), and the next `LinearStep`."""
@@ -64,29 +69,38 @@ class LinearEvolvingAttention(LinearFeatures, TimeEvolvingAttention):
 
     def memory(self, context, values, padding_mask=None):
         """The `Sums` of a source: of one size, whatever its length."""
-        _, keys = self._decoded(context, context, self.directions(), padding_mask)
+        keys = self._features_and_biases(
+            self._keys(context), self.directions(), padding_mask
+        )
         return linear_decoding.memory(keys, values)
 
     def attend_to_memory(self, x, memory):
         """(batch, beams, d) for each depth."""
-        queries = self.query_features(self._split(linear(x, self.query_kernel)))
-        attended = linear_decoding.attend_to_memory(queries, memory)
+        queries = split_heads(self._queries(x), self.num_heads)
+        attended = linear_decoding.attend_to_memory(
+            self.query_features(queries), memory
+        )
         return [ops.cast(one, self.compute_dtype) for one in attended]
 
-    def _decoded(self, x, context, directions, padding_mask=None):
-        """Features of queries and `Keys`, without dropout."""
-        queries = self.query_features(self._split(linear(x, self.query_kernel)))
-        keys = linear(context, self.key_kernel)
-        biases = split_heads(linear(keys, directions), self.num_heads)
-        return queries, self._keys(keys, biases, padding_mask)
+    @property
+    def _root(self):
+        """Factor on queries and on keys."""
+        return self.scale**0.5
 
-    def _split(self, projected):
-        return split_heads(projected * self.scale**0.5, self.num_heads)
+    # The kernels are scaled, which have fewer numbers than what they make.
 
-    def _keys(self, keys, biases, padding_mask, draw=None):
-        """`Keys` of K, (batch, keys, D), and b^l, (batch, heads, keys, L)."""
-        features, logs = self.key_features(self._split(keys), draw)
-        biases = ops.cast(biases, "float32")
+    def _queries(self, x):
+        return linear(x, self.query_kernel * self._root)
+
+    def _keys(self, context):
+        return linear(context, self.key_kernel * self._root)
+
+    def _features_and_biases(self, keys, directions, padding_mask=None, draw=None):
+        """`Keys` of K, (batch, keys, D)."""
+        biases = ops.cast(linear(keys, directions), "float32")
+        biases = split_heads(biases, self.num_heads)
+        keys = split_heads(keys, self.num_heads)
+        features, logs = self.key_features(keys, draw)
         if logs is not None:
             biases = biases + logs
         if padding_mask is not None:

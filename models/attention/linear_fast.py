@@ -26,25 +26,36 @@ class Shared(NamedTuple):
     Attributes:
       queries, keys: phi(q), phi(k), (batch, heads, length, f).
       within: P, (batch, heads, chunks, C, C); None if not causal.
+      totals: phi(Q) phi(K)^T times the columns that were given, over the keys that a
+        query sees, (batch, heads, n, columns).
       carriers: {depth: arrays of zeros as G, X, S, dS are}. Their gradients are these.
         A depth takes its own out: used twice, factors would add up before they
         multiply.
+
+    Automatic differentiation takes all but the totals and the carriers for constants.
     """
 
     queries: Any
     keys: Any
     within: Any
+    totals: Any
     carriers: dict
 
 
-def share(queries, keys, causal: bool, num_depths: int, size: int) -> Shared:
-    """Of features (batch, heads, length, f), for values of a size."""
+def share(queries, keys, columns, causal: bool, num_depths: int, size: int) -> Shared:
+    """Of features (batch, heads, length, f), for values of a size.
+
+    Args:
+      columns: (batch, heads, m, count), to be summed for `Shared.totals`.
+    """
+    length = ops.shape(queries)[2]
     if causal:
-        queries, keys = chunks(queries), chunks(keys)
+        queries, keys, columns = map(chunks, (queries, keys, columns))
 
     @ops.custom_gradient
-    def start(queries, keys):
+    def start(queries, keys, columns):
         inside = within(queries, keys) if causal else ops.zeros((), queries.dtype)
+        totals, sums_of_columns = _times(queries, keys, inside, columns, causal)
         zeros = [
             ops.zeros((*ops.shape(x)[:-1], size), x.dtype) for x in (queries, keys)
         ]
@@ -54,24 +65,30 @@ def share(queries, keys, causal: bool, num_depths: int, size: int) -> Shared:
         def backward(*gradients):
             if isinstance(gradients[0], (tuple, list)):  # as JAX passes them
                 gradients = gradients[0]
-            d_inside, gradients = gradients[0], gradients[1:]
+            d_totals, gradients = gradients[1], gradients[2:]
+            d_columns, d_sums = _times_transposed(
+                queries, keys, inside, d_totals, causal
+            )
+            own = (d_totals, columns, sums_of_columns, d_sums)
             slopes, weighted, sums, d_sums = (
-                ops.concatenate(gradients[i::4], axis=-1) for i in range(4)
+                ops.concatenate([*gradients[i::4], own[i]], axis=-1) for i in range(4)
             )
             d_queries = ops.matmul(slopes, _transpose(sums))
             d_keys = ops.matmul(weighted, _transpose(d_sums))
             if causal:
-                d_inside += ops.matmul(slopes, _transpose(weighted))
-                d_inside = ops.tril(d_inside)
+                d_inside = ops.tril(ops.matmul(slopes, _transpose(weighted)))
                 d_queries += ops.matmul(d_inside, keys)
                 d_keys += transposed_times(d_inside, queries)
-            return d_queries, d_keys
+            return d_queries, d_keys, d_columns
 
-        return (inside, *carriers * num_depths), backward
+        return (inside, totals, *carriers * num_depths), backward
 
-    inside, *carriers = start(queries, keys)
+    inside, totals, *carriers = start(queries, keys, columns)
     carriers = {i: carriers[4 * i : 4 * i + 4] for i in range(num_depths)}
-    return Shared(queries, keys, inside if causal else None, carriers)
+    queries, keys, inside = map(ops.stop_gradient, (queries, keys, inside))
+    if causal:
+        return Shared(queries, keys, inside, whole(totals, length), carriers)
+    return Shared(queries, keys, None, totals, carriers)
 
 
 def attend(shared: Shared, carriers, values, weights, inverses):
@@ -93,22 +110,14 @@ def attend(shared: Shared, carriers, values, weights, inverses):
     @ops.custom_gradient
     def attend(values, weights, inverses, queries, keys, inside, *carriers):
         weighted = weights * values
-        sums = transposed_times(keys, weighted)
-        if causal:
-            sums = _before(sums)
-        attended = ops.matmul(queries, sums)
-        if causal:
-            attended += ops.matmul(inside, weighted)
+        attended, sums = _times(queries, keys, inside, weighted, causal)
 
         def backward(d_outputs):
             slopes = d_outputs * inverses
             d_inverses = ops.sum(d_outputs * attended, axis=-1, keepdims=True)
-            d_sums = transposed_times(queries, slopes)
-            if causal:
-                d_sums = _after(d_sums)
-            d_weighted = ops.matmul(keys, d_sums)
-            if causal:
-                d_weighted += transposed_times(inside, slopes)
+            d_weighted, d_sums = _times_transposed(
+                queries, keys, inside, slopes, causal
+            )
             d_weights = ops.sum(d_weighted * values, axis=-1, keepdims=True)
             d_values = weights * d_weighted
             factors = (slopes, weighted, sums, d_sums)
@@ -116,23 +125,26 @@ def attend(shared: Shared, carriers, values, weights, inverses):
 
         return attended * inverses, backward
 
-    constants = map(ops.stop_gradient, (shared.queries, shared.keys, inside))
-    outputs = attend(*arrays, *constants, *carriers)
+    outputs = attend(*arrays, shared.queries, shared.keys, inside, *carriers)
     return whole(outputs, length) if causal else outputs
 
 
-def weighted_sums(shared: Shared, values):
-    """sum_j phi(q_i) . phi(k_j) values_j, of values (batch, heads, m, v).
+def _times(queries, keys, inside, x, causal):
+    """phi(Q) phi(K)^T x over the keys that are seen, and the sums phi(K)^T x."""
+    sums = transposed_times(keys, x)
+    if not causal:
+        return ops.matmul(queries, sums), sums
+    sums = _before(sums)
+    return ops.matmul(queries, sums) + ops.matmul(inside, x), sums
 
-    Differentiable in every argument, `shared.within` too.
-    """
-    if shared.within is None:
-        return ops.matmul(shared.queries, transposed_times(shared.keys, values))
-    length = ops.shape(values)[2]
-    values = chunks(values)
-    before = _before(transposed_times(shared.keys, values))
-    sums = ops.matmul(shared.within, values) + ops.matmul(shared.queries, before)
-    return whole(sums, length)
+
+def _times_transposed(queries, keys, inside, y, causal):
+    """phi(K) phi(Q)^T y over the queries that see a key, and the sums phi(Q)^T y."""
+    sums = transposed_times(queries, y)
+    if not causal:
+        return ops.matmul(keys, sums), sums
+    sums = _after(sums)
+    return ops.matmul(keys, sums) + transposed_times(inside, y), sums
 
 
 def chunks(x, filler=0):

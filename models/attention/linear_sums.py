@@ -47,14 +47,15 @@ def start(queries, keys: Keys, causal: bool, size: int) -> LinearState:
     """What the depths share, for values of a size."""
     biases = keys.biases
     num_depths = biases.shape[-1]
-    shared = linear_fast.share(queries, keys.features, causal, num_depths, size)
     weights = ops.exp(biases - largest(biases, axis=2))
     # One more column counts the keys that are seen: where there are none, the
     # denominators are zero for good.
     seen = ops.cast(biases[..., :1] > FLOOR, weights.dtype)
-    weights = ops.cast(weights, queries.dtype)
-    columns = ops.concatenate([weights, ops.cast(seen, queries.dtype)], axis=-1)
-    sums = ops.cast(linear_fast.weighted_sums(shared, columns), "float32")
+    columns = ops.cast(ops.concatenate([weights, seen], axis=-1), queries.dtype)
+    shared = linear_fast.share(
+        queries, keys.features, columns, causal, num_depths, size
+    )
+    sums = ops.cast(shared.totals, "float32")
     denominators, counts = sums[..., :num_depths], sums[..., num_depths:]
     sound = ops.logical_or(denominators > SMALL, counts <= 0)
     nothing = denominators <= SMALL  # or not sound, and then not used
@@ -64,7 +65,7 @@ def start(queries, keys: Keys, causal: bool, size: int) -> LinearState:
         queries,
         keys,
         shared,
-        ops.split(weights, num_depths, axis=-1),
+        ops.split(columns, num_depths + 1, axis=-1)[:-1],
         ops.split(inverses, num_depths, axis=-1),
         ops.stop_gradient(ops.all(sound)),
     )

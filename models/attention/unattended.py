@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from models.attention.evolving import TimeEvolvingAttention
+from models.products import with_gradients
 
 # Of what is computed and not used: it keeps the projections, forward and backward, and
 # is nothing beside a value.
@@ -51,3 +52,13 @@ class NoAttention(TimeEvolvingAttention):
     def attend_step(self, state, depth, values):
         """The values."""
         return values, state
+
+    def products(self, batch_size, length):
+        """The projections and the biases."""
+        tokens = batch_size * length
+        projection = (tokens, self.hidden_dim, self.projected_dim)
+        biases = (tokens, self.projected_dim, self.num_heads * self.num_depths)
+        return [
+            *with_gradients("query, key", 2, 1, projection),
+            *with_gradients("biases", 1, 1, biases),
+        ]
