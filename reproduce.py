@@ -39,10 +39,8 @@ FIGURE = flags.DEFINE_enum(
 )
 WORKDIR = flags.DEFINE_string("workdir", None, "Of the run that --figure draws.")
 TEXT = flags.DEFINE_string("text", None, "That --figure shows to the model.")
-strategy = flags.DEFINE_enum(
-    "strategy", "auto", ["auto", "one_device", "mirrored", "tpu"], "Where to run."
-)
-tpu = flags.DEFINE_string("tpu", "", 'Name of the TPU; "local" on a TPU VM.')
+# The process of each run makes it.
+cli.define_strategy("auto", "one_device", "mirrored", "tpu")
 
 # What a mode takes; with another flag it would do something other than was asked.
 TAKES = {
@@ -95,10 +93,11 @@ def _table():
         ONLY.value,
         VARIANTS.value,
     )
+    where = (flags.FLAGS.strategy, flags.FLAGS.tpu)
     if DRY_RUN.value:
-        print(reproduction.plan(strategy.value, tpu.value).markdown())
+        print(reproduction.plan(*where).markdown())
         return
-    failed = reproduction.run(strategy.value, tpu.value)
+    failed = reproduction.run(*where)
     for sheet in reproduction.sheets():
         print(sheet.markdown())
     if failed:

@@ -1,5 +1,6 @@
 """Paths that users give: local ones, and remote ones such as gs://BUCKET/FOLDER."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -84,6 +85,14 @@ def move(source: Path, target: Path) -> None:
     else:
         _copy(source, target)
         source.unlink()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file, whole or not at all; other processes may write it, too."""
+    # Not the name and more: a remote folder may take what others begin with for one.
+    unfinished = path.with_name(f"unfinished-{os.getpid()}-{path.stem}")
+    unfinished.write_text(text, encoding="utf-8")
+    move(unfinished, path)
 
 
 def _copy(source, target):

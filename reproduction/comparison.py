@@ -1,8 +1,8 @@
 """Runs side by side, whatever they are: a table for each task."""
 
 import math
-import statistics
 
+from reproduction.scores import mean_score
 from reproduction.settings import group
 from reproduction.sheet import Column, Sheet
 from reproduction.survey import FAILED, FINISHED, UNFINISHED, Run
@@ -122,12 +122,10 @@ def _row(variant, settings, runs, scores):
         values = [value for run in counted if (value := read(run)) is not None]
         values = [shown(name, value) for value in values]
         key = _key(source, name)
-        row[key] = statistics.fmean(values) if values else None
-        row[f"{key}_std"] = statistics.stdev(values) if len(values) > 1 else None
+        row[key], row[f"{key}_std"], _ = mean_score(values)
     for key, field in (("epochs", "epoch"), ("steps", "step")):
         last = [_last(run, field) for run in counted]
-        last = [value for value in last if value is not None]
-        row[key] = statistics.fmean(last) if last else None
+        row[key] = mean_score(last).mean
     return row
 
 

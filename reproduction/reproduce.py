@@ -1,11 +1,10 @@
 """The paper's tables: runs, measurements, results, a report."""
 
 import logging
-import os
 import re
 
 from common.errors import UserError
-from common.paths import is_remote, make_path, move
+from common.paths import is_remote, make_path, write_whole
 from models import variants
 from reproduction import measure, plan, survey, tables
 from reproduction.experiment import Places
@@ -130,9 +129,7 @@ class Reproduction:
             [self.scale.meaning],
         )
         path = folder / "report.html"
-        unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-        unfinished.write_text(text, encoding="utf-8")
-        move(unfinished, path)
+        write_whole(path, text)
         logger.info("report: %s", path)
 
     def _runs(self):

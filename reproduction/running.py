@@ -14,7 +14,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from common.errors import UserError
-from common.paths import move
+from common.paths import write_whole
 from reproduction import survey
 from reproduction.experiment import Experiment, Places
 from reproduction.facts import facts
@@ -243,9 +243,7 @@ def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
 
 def write_json(path: Path, content) -> None:
     """Writes a file, whole or not at all."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
-    unfinished.write_text(json.dumps(content, indent=2) + "\n")
-    move(unfinished, path)
+    write_whole(path, json.dumps(content, indent=2) + "\n")
 
 
 @contextmanager

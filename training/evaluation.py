@@ -1,13 +1,12 @@
 """Evaluating what a workdir holds."""
 
 import json
-import os
 from collections.abc import Mapping
 
 import tensorflow as tf
 
 from common.errors import UserError
-from common.paths import move
+from common.paths import write_whole
 from training.run import load_run
 from training.strategy import announce
 from training.tasks.task import Evaluation
@@ -100,10 +99,7 @@ def _evaluate(run, split, average_checkpoints, decode=None):
     if found.answers is not None:
         text = "".join(line + "\n" for line in found.answers)
         (results / f"{name}.txt").write_text(text, encoding="utf-8")
-    # Another process may evaluate the run at the same time.
-    unfinished = results / f"{name}.{os.getpid()}.unfinished"
-    unfinished.write_text(line)
-    move(unfinished, results / f"{name}.json")
+    write_whole(results / f"{name}.json", line)
     return result, found
 
 

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from common.errors import UserError
-from common.paths import make_path, move
+from common.paths import make_path, write_whole
 from reproduction.comparison import comparison
 from reproduction.facts import facts
 from reproduction.pictures import learning_curves
@@ -42,9 +42,7 @@ def report(folder) -> Path:
                 sheets[number] = sheet._replace(pictures=[drawn])
         title = f"Runs in {folder.resolve().name}"
         text = page(title, sheets, runs, _facts(runs), Path(pictures), [_what(runs)])
-    unfinished = folder / f"{NAME}.unfinished"
-    unfinished.write_text(text, encoding="utf-8")
-    move(unfinished, folder / NAME)
+    write_whole(folder / NAME, text)
     return folder / NAME
 
 
