@@ -5,6 +5,7 @@ add an attention, see `models.attention`.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from common.fields import choice, integer, rate
 from models.architecture import Architecture
@@ -40,9 +41,18 @@ def variants(in_paper: bool | None = None) -> list[str]:
     """
     return [
         name
-        for name, (_, variant, _) in _named_variants().items()
-        if in_paper in (None, variant.in_paper)
+        for name, named in _named_variants().items()
+        if in_paper in (None, named.in_paper)
     ]
+
+
+def base_of(name: str) -> str:
+    """The variant of the same model with its architecture's first mechanism.
+
+    Raises:
+      KeyError: if there is none of that name.
+    """
+    return _named_variants()[name].base
 
 
 def variant_config(name: str) -> dict:
@@ -51,23 +61,25 @@ def variant_config(name: str) -> dict:
     Raises:
       KeyError: if there is none of that name.
     """
-    architecture, variant, attention = _named_variants()[name]
-    return {
-        "architecture": architecture,
-        **({"attention": attention} if attention else {}),
-        **variant.arguments,
-    }
+    return _named_variants()[name].config
+
+
+class _Named(NamedTuple):
+    base: str
+    in_paper: bool
+    config: dict
 
 
 def _named_variants():
-    """{name: (architecture, `Variant`, its `attention` part of a config)}."""
     found = {}
     for key, architecture in ARCHITECTURES.items():
         for base, variant in architecture.variants.items():
             for suffix, attention in _attentions(key).items():
                 name = f"{base}-{suffix}" if suffix else base
+                own = {"attention": attention} if attention else {}
+                config = {"architecture": key, **own, **variant.arguments}
                 in_paper = variant.in_paper and not suffix
-                found[name] = key, variant._replace(in_paper=in_paper), attention
+                found[name] = _Named(base, in_paper, config)
     return found
 
 

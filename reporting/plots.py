@@ -1,18 +1,26 @@
 """Plots of measured rows, as PNG files."""
 
+import math
+
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from common.paths import make_path
+from reporting.palette import look
 
 LABELS = {
     "seconds_per_1000_tokens": "seconds per 1,000 tokens",
     "ratio_to_transformer": "speed over the Transformer",
     "peak_memory_mb": "peak memory of the process (MB)",
 }
+# Lengths that span more than this are drawn by their logarithms.
+WIDE = 4
+# Points from one name to the next below it.
+NAME_HEIGHT = 10
 
 
 def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -> None:
-    """Draws a panel for each field, with a line for each model.
+    """Draws a panel for each field, with a line for each model, its name at the end.
 
     Args:
       rows: with `model`, `length` and the fields; rows without one are left out.
@@ -20,28 +28,55 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
       title: of the whole picture.
       path: where to write the PNG.
     """
-    figure = Figure(figsize=(5.5 * len(fields), 4.2))
-    axes = figure.subplots(1, len(fields), squeeze=False)
-    for axis, field in zip(axes[0], fields, strict=True):
+    figure = Figure(figsize=(8, 0.6 + 3.6 * len(fields)), layout="constrained")
+    axes = figure.subplots(len(fields), 1, squeeze=False, sharex=True)[:, 0]
+    lengths = sorted({row["length"] for row in rows})
+    for axis, field in zip(axes, fields, strict=True):
+        lines = {}
         for model in dict.fromkeys(row["model"] for row in rows):
-            points = [
+            points = sorted(
                 (row["length"], row[field])
                 for row in rows
                 if row["model"] == model and field in row
-            ]
+            )
             if points:
-                axis.plot(*zip(*points, strict=True), marker="o", label=model)
+                lines[model] = points
+                drawn = look(model)._asdict()
+                axis.plot(*zip(*points, strict=True), markersize=4, **drawn)
+        if lengths[-1] > WIDE * lengths[0]:
+            axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_locator(FixedLocator(lengths))
+        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axis.xaxis.set_minor_locator(NullLocator())
         axis.margins(y=0.1)
-        axis.set(xlabel="length (tokens)", ylabel=LABELS[field])
+        axis.set_ylabel(LABELS[field])
         axis.set_ylim(bottom=0)
-        axis.set_xticks(sorted({row["length"] for row in rows}))
         axis.grid(alpha=0.3)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=9
-    )
-    figure.suptitle(title)
-    figure.tight_layout(rect=(0, 0.04 + 0.05 * -(-len(labels) // 3), 1, 1))
+        axis.spines[["top", "right"]].set_visible(False)
+        _name(figure, axis, lines)
+    axes[-1].set_xlabel("length (tokens)")
+    figure.suptitle(title, fontsize=11)
     path = make_path(path, "--plot")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+
+
+def _name(figure, axis, lines):
+    """Writes each line's name at its end, none upon another."""
+    low, high = axis.get_ylim()
+    # The axis' share of the figure, about.
+    points = 0.8 * 72 * figure.get_figheight() / len(figure.axes) / (high - low)
+    ends = {model: line[-1] for model, line in lines.items()}
+    taken = {}
+    for model, (x, y) in sorted(ends.items(), key=lambda end: end[1][1]):
+        place = max(y * points, taken.get(x, -math.inf) + NAME_HEIGHT)
+        taken[x] = place
+        axis.annotate(
+            model,
+            (x, y),
+            (7, place - y * points),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=look(model).color,
+        )

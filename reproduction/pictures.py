@@ -4,13 +4,12 @@ import textwrap
 from pathlib import Path
 
 import matplotlib
-from cycler import cycler
 from matplotlib.figure import Figure
 
 from common.paths import make_path
+from reporting.palette import look
 from reporting.plots import LABELS, plot_against_length
 from reproduction.comparison import best_validation, kind_of, number
-from reproduction.palette import look
 from reproduction.settings import group
 from reproduction.sheet import Picture
 from reproduction.survey import Run
@@ -109,12 +108,7 @@ def against_length(
       name: of the PNG, with its ending.
     """
     rows = [_per_token(row) for row in rows if "length" in row]
-    models = dict.fromkeys(row["model"] for row in rows)
-    looks = [look(model) for model in models]
-    cycle = cycler(color=[each.color for each in looks])
-    cycle += cycler(linestyle=[each.linestyle for each in looks])
-    with matplotlib.rc_context({"axes.prop_cycle": cycle}):
-        plot_against_length(rows, fields, title, make_path(folder, "folder") / name)
+    plot_against_length(rows, fields, title, make_path(folder, "folder") / name)
     words = [_tell_field(rows, field) for field in fields]
     labels = " and ".join(LABELS[field] for field in fields)
     return Picture(name, f"{title}: {labels}, by length.", " ".join(words))

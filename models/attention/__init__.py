@@ -4,9 +4,12 @@ To add one, write its file and name it here, below each model that it serves.
 """
 
 from models.attention.factored import FactoredAttention
+from models.attention.linear import LinearAttention
+from models.attention.linear_evolving import LinearEvolvingAttention
 from models.attention.literal import LiteralAttention
 from models.attention.mechanism import Attention
 from models.attention.softmax import SoftmaxAttention
+from models.attention.unattended import NoAttention
 
 # By model and by name. The first of a model is what its variants mean that name none.
 # A mechanism's `uses` say whether it serves as self-, causal and cross-attention.
@@ -14,9 +17,12 @@ MECHANISMS = {
     "transevolve": {
         "factored": FactoredAttention,
         "literal": LiteralAttention,
+        "linear": LinearEvolvingAttention,
+        "none": NoAttention,
     },
     "transformer": {
         "softmax": SoftmaxAttention,
+        "linear": LinearAttention,
     },
 }
 

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from common.fields import boolean, choice, integer, optional
+from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 KERNELS = ("softmax", "relu")
@@ -14,54 +15,76 @@ KERNELS = ("softmax", "relu")
 NUM_DRAWS = 16
 
 
-class Elu:
-    """phi(x) = elu(x) + 1, of as many features (Katharopoulos et al. 2020)."""
+class FeatureMap:
+    """A map of heads of `size` numbers to as many or more features, none negative.
+
+    Attributes:
+      fields: hyperparameters, see `common.fields`.
+      is_softmax: whether products of features stand in for exp(q . k).
+      size: numbers of a head.
+      num_features: f.
+    """
 
     fields = {}
-    is_softmax = False  # whether products stand in for exp(q . k)
+    is_softmax = False
 
-    def __init__(self, size, seed):
-        self.num_features = size
+    def __init__(self, size, num_features):
+        self.size = size
+        self.num_features = num_features
 
     def queries(self, x, draw=0):
-        """Features of (..., size), not negative: (..., num_features)."""
-        return ops.elu(x) + 1
+        """Features of queries, (..., f), of (..., size).
+
+        Args:
+          draw: which random vectors to take, for a map that has some.
+        """
+        raise NotImplementedError
 
     def keys(self, x, draw=0):
-        """Features, and the logarithm of a factor on those of each key.
+        """Features of keys, and the logarithm of a factor on those of each key.
 
         Returns:
-          (..., num_features), and (..., 1), or None where the factor is 1.
+          (..., f), and (..., 1), or None where the factor is 1.
         """
-        return self.queries(x), None
+        return self.queries(x, draw), None
+
+    def products(self, rows: int) -> list[Product]:
+        """Matrix products for so many queries and as many keys."""
+        return []
 
 
-class Dpfp:
+class Elu(FeatureMap):
+    """phi(x) = elu(x) + 1, of as many features (Katharopoulos et al. 2020)."""
+
+    def __init__(self, size, seed):
+        super().__init__(size, size)
+
+    def queries(self, x, draw=0):
+        """See `FeatureMap`."""
+        return ops.elu(x) + 1
+
+
+class Dpfp(FeatureMap):
     """Deterministic parameter-free projection (Schlag et al. 2021, equation 37).
 
     With r = relu([x, -x]), the products of r with itself rolled by 1 to nu places:
     2 nu features for each number. Many are zero, and all may be.
     """
 
-    is_softmax = False
     fields = {"nu": optional(integer("ν of DPFP: 2ν features for each number.", 1, 4))}
 
     def __init__(self, size, seed, nu):
-        self.num_features = 2 * nu * size
+        super().__init__(size, 2 * nu * size)
         self.nu = nu
 
     def queries(self, x, draw=0):
-        """See `Elu.queries`."""
+        """See `FeatureMap`."""
         r = ops.relu(ops.concatenate([x, -x], axis=-1))
         rolled = (ops.roll(r, shift, axis=-1) for shift in range(1, self.nu + 1))
         return ops.concatenate([r * other for other in rolled], axis=-1)
 
-    def keys(self, x, draw=0):
-        """See `Elu.keys`."""
-        return self.queries(x), None
 
-
-class Favor:
+class Favor(FeatureMap):
     """FAVOR+: random features of the softmax kernel (Choromanski et al. 2021).
 
         phi(x) = exp(w x - |x|^2 / 2) / sqrt(m)      for m vectors w ~ N(0, 1)
@@ -95,7 +118,7 @@ class Favor:
         redraw_every=0,
         kernel="softmax",
     ):
-        self.num_features = num_features
+        super().__init__(size, num_features)
         self.kernel = kernel
         self.is_softmax = kernel == "softmax"
         draws = NUM_DRAWS if redraw_every else 1
@@ -107,20 +130,25 @@ class Favor:
         )
 
     def queries(self, x, draw=0):
-        """See `Elu.queries`; `draw` says which vectors to take."""
+        """See `FeatureMap`."""
         x, projected = self._project(x, draw)
         if self.kernel == "relu":
             return self._relu(projected)
         return self._scaled(ops.exp(projected - _largest(projected)))
 
     def keys(self, x, draw=0):
-        """See `Elu.keys`."""
+        """See `FeatureMap`."""
         x, projected = self._project(x, draw)
         if self.kernel == "relu":
             return self._relu(projected), None
         largest = _largest(projected)
         squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
         return self._scaled(ops.exp(projected - largest)), largest - squares / 2
+
+    def products(self, rows):
+        """See `FeatureMap`; the random vectors are constants and have no gradient."""
+        sizes = (rows, self.size, self.num_features)
+        return with_gradients("random features", 2, 1, sizes, "right")[:2]
 
     def _project(self, x, draw):
         # In float32: an error of the exponent is a factor of the feature.

@@ -73,6 +73,7 @@ class LinearAttention(LinearFeatures, SoftmaxAttention):
         d, heads = self.width, self.num_heads
         return [
             *with_gradients("query, key, value", 1, 1, (batch_size * length, d, 3 * d)),
+            *self.feature_map.products(batch_size * heads * length),
             *linear_sums.products(
                 batch_size * heads,
                 length,

@@ -116,6 +116,7 @@ class LinearEvolvingAttention(LinearFeatures, TimeEvolvingAttention):
         return [
             *with_gradients("query, key", 2, 1, projection),
             *with_gradients("biases", 1, 1, biases),
+            *self.feature_map.products(batch_size * heads * length),
             *linear_sums.products(
                 batch_size * heads,
                 length,

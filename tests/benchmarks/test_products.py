@@ -6,13 +6,12 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import models
-from models import variants
 from models.products import operations
 from tests.models.graphs import taken_operations
-from tests.shallow import shallow_variant
+from tests.shallow import representatives, shallow_variant
 
 BATCH, LENGTH = 2, 96
-NAMES = variants()
+NAMES = representatives()
 
 
 def traced_operations(model, training):

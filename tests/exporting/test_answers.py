@@ -14,10 +14,11 @@ from benchmarks import serving
 from data import DATASETS
 from exporting.export import export
 from inference.batches import MAX_NUMBERS
-from models import can_decode, can_encode, variant_config, variants
+from models import can_decode, can_encode, variant_config
 from tests.conftest import ROOT
 from tests.exporting.cases import Client, config_of
 from tests.runs import untrained
+from tests.shallow import representatives
 from tests.test_docs import blocks
 from training.evaluation import evaluate
 from training.run import load_run
@@ -39,7 +40,7 @@ CASES = [
             ("ag_news", can_encode),
             ("multi30k", can_decode),
         )
-        for name in variants()
+        for name in representatives()
         if able(variant_config(name))
     ),
 ]

@@ -5,14 +5,13 @@ import numpy as np
 import pytest
 
 from models import (
-    ARCHITECTURES,
     build_classifier,
     build_encoder_decoder,
     can_encode,
     variant_config,
-    variants,
 )
 from models.transevolve.rotation_dense import RotationDense
+from tests.shallow import every_mechanism
 
 VOCABULARY_SIZE = 40
 SMALL = {
@@ -44,15 +43,10 @@ EACH_ARCHITECTURE = pytest.mark.parametrize(
 
 
 def _small_configs():
-    """{name: small `model` config}: each architecture with each of its mechanisms.
-
-    A mechanism with the last of its architecture's variants stands for the others.
-    """
     found = {}
-    for name in variants():
+    for name in every_mechanism():
         config = variant_config(name)
-        base = list(ARCHITECTURES[config["architecture"]].variants)[-1]
-        if not (name.startswith(base) and can_encode(config)):
+        if not can_encode(config):
             continue
         for field in ("num_layers", "num_depths"):
             if field in config:

@@ -3,8 +3,8 @@
 import pytest
 from matplotlib.image import imread
 
+from reporting.palette import look
 from reproduction import pictures
-from reproduction.palette import look
 from reproduction.pictures import against_length, learning_curves
 from reproduction.survey import survey
 from tests.reproduction.sample import config_of, score, write, write_several

@@ -4,9 +4,10 @@ import pytest
 import tensorflow as tf
 
 from decoding.translation import search
-from models import can_decode, variant_config, variants
+from models import can_decode, variant_config
 from models.convert import fold_rotations
 from tests import forked, scripts, translation
+from tests.shallow import representatives
 from training.strategy import make_strategy
 from training.tasks import TASKS
 from training.trainer import Trainer
@@ -26,7 +27,7 @@ def changes(variant):
 def names(decoders):
     return [
         pytest.param(name, marks=[] if name in QUICK else pytest.mark.long)
-        for name in variants()
+        for name in representatives()
         if not decoders or can_decode({**variant_config(name)})
     ]
 

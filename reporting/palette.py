@@ -1,0 +1,55 @@
+"""How a variant looks in every picture: its colour, dashes and marker."""
+
+import zlib
+from typing import NamedTuple
+
+from models import base_of, variants
+
+# Told apart with any colour vision, and at 3:1 or more on white.
+COLOURS = (
+    "#D55E00",
+    "#AA3377",
+    "#0072B2",
+    "#008060",
+    "#000000",
+    "#8C6D00",
+    "#5B8DB8",
+    "#7F7F7F",
+)
+DASHES = (
+    "-",
+    (0, (6, 2)),
+    (0, (3, 1)),
+    (0, (1, 1)),
+    (0, (5, 1, 1, 1)),
+    (0, (1, 3)),
+)
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
+
+
+class Look(NamedTuple):
+    """How to draw a variant's line. No two differ in their colour alone."""
+
+    color: str
+    linestyle: str | tuple
+    marker: str
+
+
+def look(variant: str, number: int = 0) -> Look:
+    """The look of a variant: its model's colour and marker, and dashes of its own.
+
+    Args:
+      variant: its name, known or not.
+      number: of its line, where it has several of other settings.
+    """
+    known = variants()
+    bases = list(dict.fromkeys(map(base_of, known)))
+    if variant in known:
+        base = base_of(variant)
+        forms = [name for name in known if base_of(name) == base]
+        place, form = bases.index(base), forms.index(variant)
+    else:
+        place, form = zlib.crc32(variant.encode()), 0
+    color = COLOURS[place % len(COLOURS)]
+    dashes = DASHES[(form + number) % len(DASHES)]
+    return Look(color, dashes, MARKERS[(place + number) % len(MARKERS)])
