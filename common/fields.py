@@ -61,6 +61,11 @@ def choice(help: str, *allowed: str) -> Field:
     return Field(help, f"one of {', '.join(allowed)}", lambda x: x in allowed)
 
 
+def fixed(value: Any) -> Field:
+    """The value that the variant lays down."""
+    return Field("The variant's.", f"{value}, the variant's", lambda x: x == value)
+
+
 def boolean(help: str) -> Field:
     """True or False."""
     return Field(help, "True or False", lambda x: isinstance(x, bool))

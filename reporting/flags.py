@@ -21,9 +21,7 @@ def tables() -> Iterator[tuple[str, str]]:
     yield "Every model", _table("model.", MODEL_FIELDS)
     for name, architecture in ARCHITECTURES.items():
         yield f"Models: {name}", _table("model.", architecture.fields)
-        for mechanism, kind in MECHANISMS.get(name, {}).items():
-            title = f"Attention: {mechanism} ({name})"
-            yield title, _table("model.attention.", kind.fields)
+    yield from _attentions().items()
     yield "Every dataset", _table("data.", DATA_FIELDS)
     yield "Datasets that are batched by length", _table("data.", BUCKET_FIELDS)
     for name, dataset in DATASETS.items():
@@ -36,6 +34,22 @@ def tables() -> Iterator[tuple[str, str]]:
             field: task.fields[field] for field in task.fields if field not in shared
         }
         yield f"Tasks: {name}", _table("", own)
+
+
+def _attentions():
+    """{title: table} of each form of an attention, with the models that have it."""
+    models = {}
+    for architecture, mechanisms in MECHANISMS.items():
+        for name, mechanism in mechanisms.items():
+            for suffix, hyperparameters in mechanism.variants.items():
+                form = "-".join(filter(None, (name, suffix)))
+                fields = mechanism.fields_of(hyperparameters)
+                table = _table("model.attention.", fields)
+                models.setdefault((form, table), []).append(architecture)
+    return {
+        f"Attention: {form} ({', '.join(names)})": table
+        for (form, table), names in models.items()
+    }
 
 
 def _table(prefix: str, fields: dict[str, Field]) -> str:

@@ -1,4 +1,4 @@
-"""Fewer variants, and of fewer layers: those are traced one by one, which takes time."""
+"""Few variants, of few layers: layers are traced one by one, which takes time."""
 
 from models import base_of, variant_config, variants
 

@@ -13,6 +13,7 @@ from common.fields import (
     boolean,
     changeable,
     fail,
+    fixed,
     integer,
     interval,
     optional,
@@ -113,8 +114,6 @@ def _chosen(values: Mapping):
     choose("data.tokenizer", dataset.TOKENIZERS)
     variant = models.variant_config(choose("variant", models.variants()))
     choose("model.architecture", [variant["architecture"]])
-    if "attention" in variant:
-        choose("model.attention.name", [variant["attention"]["name"]])
     return task, dataset
 
 
@@ -122,11 +121,10 @@ def declared(config: ConfigDict) -> dict[str, Field]:
     """What the fields of a config may hold, by their whole names."""
     task, dataset = TASKS[config.kind], data.DATASETS[config.data.dataset]
     architecture = config.model.architecture
-    attention = {}
-    if "attention" in config.model:
-        mechanism = MECHANISMS[architecture][config.model.attention.name]
-        name = {"name": text("The mechanism, the variant's.")}
-        attention = {**name, **mechanism.fields}
+    attention = models.variant_config(config.variant).get("attention", {})
+    if attention:
+        own = MECHANISMS[architecture][attention["name"]].fields_of(attention)
+        attention = {name: fixed(value) for name, value in attention.items()} | own
     return {
         **FIELDS,
         **below("model", models.FIELDS),

@@ -6,7 +6,7 @@ To add one, write its class here and name it in `FEATURE_MAPS`.
 import numpy as np
 from keras import ops
 
-from common.fields import boolean, choice, integer, optional
+from common.fields import boolean, choice, integer
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
@@ -71,7 +71,7 @@ class Dpfp(FeatureMap):
     2 nu features for each number. Many are zero, and all may be.
     """
 
-    fields = {"nu": optional(integer("ν of DPFP: 2ν features for each number.", 1, 4))}
+    fields = {"nu": integer("ν of DPFP: 2ν features for each number.", 1, 4)}
 
     def __init__(self, size, seed, nu):
         super().__init__(size, 2 * nu * size)
@@ -101,12 +101,12 @@ class Favor(FeatureMap):
     """
 
     fields = {
-        "num_features": optional(integer("m, random features of FAVOR+ a head.")),
-        "orthogonal": optional(boolean("Whether these are orthogonal.")),
-        "redraw_every": optional(
-            integer("Training passes after which they are redrawn; 0 for never.", 0)
+        "num_features": integer("m, random features of FAVOR+ a head."),
+        "orthogonal": boolean("Whether these are orthogonal."),
+        "redraw_every": integer(
+            "Training passes after which they are redrawn; 0 for never.", 0
         ),
-        "kernel": optional(choice("What FAVOR+ stands in for.", *KERNELS)),
+        "kernel": choice("What FAVOR+ stands in for.", *KERNELS),
     }
 
     def __init__(
@@ -114,9 +114,9 @@ class Favor(FeatureMap):
         size,
         seed,
         num_features,
-        orthogonal=True,
-        redraw_every=0,
-        kernel="softmax",
+        orthogonal,
+        redraw_every,
+        kernel,
     ):
         super().__init__(size, num_features)
         self.kernel = kernel
@@ -164,9 +164,6 @@ class Favor(FeatureMap):
 
 
 FEATURE_MAPS = {"elu1": Elu, "dpfp": Dpfp, "favor": Favor}
-FIELDS = {"feature_map": choice("phi.", *FEATURE_MAPS)}
-for _map in FEATURE_MAPS.values():
-    FIELDS |= _map.fields
 # Hyperparameters by what they append to a variant's name.
 VARIANTS = {
     "": {"feature_map": "elu1"},
@@ -179,19 +176,6 @@ VARIANTS = {
         "kernel": "softmax",
     },
 }
-
-
-def make_feature_map(size: int, seed: int, feature_map: str, **hyperparameters):
-    """A feature map of a head's `size` numbers.
-
-    Raises:
-      ValueError: if there is none of that name.
-    """
-    if feature_map not in FEATURE_MAPS:
-        raise ValueError(
-            f"feature_map must be one of {tuple(FEATURE_MAPS)}, got {feature_map!r}"
-        )
-    return FEATURE_MAPS[feature_map](size, seed, **hyperparameters)
 
 
 def draw_vectors(count: int, size: int, orthogonal: bool, seed: int) -> np.ndarray:

@@ -2,8 +2,7 @@
 
 from keras import ops
 
-from models.attention import feature_maps
-from models.attention.feature_maps import make_feature_map
+from models.attention.feature_maps import FEATURE_MAPS, VARIANTS
 from models.seeds import derive_seed
 
 
@@ -11,27 +10,34 @@ class LinearFeatures:
     """A feature map of heads; mixed into an `Attention`.
 
     Args:
-      feature_map: a key of `feature_maps.FEATURE_MAPS`.
+      feature_map: a key of `FEATURE_MAPS`.
       nu, num_features, orthogonal, redraw_every, kernel: of the map, those that it has.
+
+    Raises:
+      ValueError: if there is no feature map of that name.
     """
 
-    variants = feature_maps.VARIANTS
-    fields = feature_maps.FIELDS
+    variants = VARIANTS
 
     def __init__(self, *args, feature_map, **kwargs):
-        names = set(feature_maps.FIELDS) & kwargs.keys()
-        self.hyperparameters = {
-            name: value
-            for name in sorted(names)
-            if (value := kwargs.pop(name)) is not None
-        }
-        self.hyperparameters["feature_map"] = feature_map
+        if feature_map not in FEATURE_MAPS:
+            names = tuple(FEATURE_MAPS)
+            raise ValueError(f"feature_map must be one of {names}, got {feature_map!r}")
+        names = FEATURE_MAPS[feature_map].fields
+        self.map_name = feature_map
+        self.hyperparameters = {name: kwargs.pop(name) for name in names}
         super().__init__(*args, **kwargs)
+
+    @classmethod
+    def fields_of(cls, hyperparameters):
+        """Those of the map, which the variant chooses."""
+        return FEATURE_MAPS[hyperparameters["feature_map"]].fields
 
     def build_features(self, size):
         """Makes the map of heads of `size` numbers."""
-        self.feature_map = make_feature_map(
-            size, derive_seed(self.seed, "features"), **self.hyperparameters
+        seed = derive_seed(self.seed, "features")
+        self.feature_map = FEATURE_MAPS[self.map_name](
+            size, seed, **self.hyperparameters
         )
         self.redraw_every = self.hyperparameters.get("redraw_every", 0)
         if self.redraw_every:
@@ -58,10 +64,14 @@ class LinearFeatures:
         return ops.cast(self.feature_map.queries(queries, draw), self.compute_dtype)
 
     def key_features(self, keys, draw=None):
-        """Likewise, and the logarithm of a factor on each key; see `FeatureMap.keys`."""
+        """Likewise, and the logarithm of a factor on each key."""
         draw = self.draw() if draw is None else draw
         features, logs = self.feature_map.keys(keys, draw)
         return ops.cast(features, self.compute_dtype), logs
 
     def get_config(self):
-        return {**super().get_config(), **self.hyperparameters}
+        return {
+            **super().get_config(),
+            "feature_map": self.map_name,
+            **self.hyperparameters,
+        }

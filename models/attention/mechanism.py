@@ -1,9 +1,11 @@
 """What an attention mechanism is."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import keras
 
+from common.fields import Field
 from models.fidelity import official_choices
 
 USES = ("self", "causal", "cross")
@@ -69,7 +71,7 @@ class Attention(keras.layers.Layer):
       uses: of `USES`, what it serves as. It must define the `METHODS` of each.
       variants: hyperparameters by what they append to a variant's name, e.g.
         {"": {"feature_map": "elu1"}, "favor": {"feature_map": "favor"}}.
-      fields: {hyperparameter: `common.fields.Field`}.
+      fields: {hyperparameter: `common.fields.Field`}, unless `fields_of` says more.
       inert_weights: names of weights on which no output depends. Converting a model
         drops them, or leaves them as initialised.
 
@@ -118,6 +120,11 @@ class Attention(keras.layers.Layer):
         self.fidelity = fidelity
         self.official_choices = official_choices(fidelity)
         self.seed = seed
+
+    @classmethod
+    def fields_of(cls, hyperparameters: Mapping) -> dict[str, Field]:
+        """What the hyperparameters of a variant may hold; others are fixed by it."""
+        return cls.fields
 
     @property
     def causal(self):

@@ -8,8 +8,8 @@ from models.attention.feature_maps import (
     NUM_DRAWS,
     VARIANTS,
     draw_vectors,
-    make_feature_map,
 )
+from models.attention.linear import LinearAttention
 from tests.models.builders import numpy
 
 pytestmark = pytest.mark.jax
@@ -24,9 +24,18 @@ def normal(*shape, seed=0, norm=None):
     return x.astype("float32")
 
 
-@pytest.mark.parametrize("config", VARIANTS.values(), ids=str)
-def test_features_are_not_negative(config):
-    feature_map = make_feature_map(SIZE, 0, **config)
+def make(name, size=SIZE, seed=0, **changes):
+    """A feature map as its variant has it, with changes."""
+    variants = [x for x in VARIANTS.values() if x["feature_map"] == name]
+    hyperparameters = {**variants[0], **changes}
+    return FEATURE_MAPS[hyperparameters.pop("feature_map")](
+        size, seed, **hyperparameters
+    )
+
+
+@pytest.mark.parametrize("name", FEATURE_MAPS)
+def test_features_are_not_negative(name):
+    feature_map = make(name)
     x = 5 * normal(3, 11, SIZE)
     keys, logs = feature_map.keys(x)
     for features in (feature_map.queries(x), keys):
@@ -38,14 +47,14 @@ def test_features_are_not_negative(config):
 
 def test_elu():
     x = normal(5, SIZE)
-    found = numpy(make_feature_map(SIZE, 0, "elu1").queries(x))
+    found = numpy(make("elu1").queries(x))
     np.testing.assert_allclose(found, np.where(x > 0, x + 1, np.exp(x)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("nu", [1, 2, 3])
 def test_dpfp(nu):
     x = normal(5, SIZE)
-    found = numpy(make_feature_map(SIZE, 0, "dpfp", nu=nu).queries(x))
+    found = numpy(make("dpfp", nu=nu).queries(x))
     assert found.shape == (5, 2 * nu * SIZE)
     r = np.maximum(np.concatenate([x, -x], axis=-1), 0)
     for i in range(2 * SIZE):
@@ -55,17 +64,17 @@ def test_dpfp(nu):
             place = (shift - 1) * 2 * SIZE + i
             np.testing.assert_allclose(found[:, place], expected, rtol=1e-6)
     assert (found == 0).mean() > 0.5
-    assert (numpy(make_feature_map(SIZE, 0, "dpfp", nu=nu).queries(0 * x)) == 0).all()
+    assert (numpy(make("dpfp", nu=nu).queries(0 * x)) == 0).all()
 
 
 def estimates(queries, keys, count, orthogonal, draws):
     """exp(q . k) as FAVOR+ has it, of each draw: (draws, queries, keys)."""
     found = []
     for seed in range(draws):
-        feature_map = make_feature_map(
+        feature_map = make(
+            "favor",
             queries.shape[-1],
             seed,
-            "favor",
             num_features=count,
             orthogonal=orthogonal,
         )
@@ -137,7 +146,7 @@ def test_draws():
 
 
 def test_redrawing_goes_through_the_draws():
-    feature_map = make_feature_map(SIZE, 0, "favor", num_features=16, redraw_every=10)
+    feature_map = make("favor", num_features=16, redraw_every=10)
     x = normal(4, SIZE)
     found = [numpy(feature_map.queries(x, draw)) for draw in range(NUM_DRAWS + 1)]
     for i in range(NUM_DRAWS):
@@ -147,5 +156,4 @@ def test_redrawing_goes_through_the_draws():
 
 def test_a_feature_map_that_is_not_there():
     with pytest.raises(ValueError, match="feature_map must be one of"):
-        make_feature_map(SIZE, 0, "other")
-    assert {config["feature_map"] for config in VARIANTS.values()} == set(FEATURE_MAPS)
+        LinearAttention(num_heads=2, feature_map="other")
