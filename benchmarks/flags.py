@@ -62,6 +62,12 @@ def _define_step():
     flags.DEFINE_enum("precision", "float32", precisions, help)
     help = "Training step or forward pass."
     flags.DEFINE_enum("mode", "train", ["train", "inference"], help)
+    flags.DEFINE_bool("causal", False, "Tokens see none after them.")
+
+
+def _step():
+    names = ("precision", "mode", "causal")
+    return {name: FLAGS[name].value for name in names}
 
 
 def _define_rounds():
@@ -118,7 +124,7 @@ def _define_pairs():
 
 BATCH = Group(_define_batch, lambda: {"tokens_per_batch": FLAGS.tokens_per_batch})
 SERVED = Group(_define_served, lambda: {"task": FLAGS.task, "batch_size": FLAGS.batch})
-STEP = Group(_define_step, lambda: {"precision": FLAGS.precision, "mode": FLAGS.mode})
+STEP = Group(_define_step, _step)
 ROUNDS = Group(_define_rounds, lambda: {"rounds": FLAGS.rounds})
 XLA = Group(
     lambda: flags.DEFINE_bool("xla", False, "Compile by XLA."),

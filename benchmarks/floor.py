@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from benchmarks import models
-from benchmarks.speed import prepare
+from benchmarks.calls import Setting, prepare
 from benchmarks.timing import interleave
 from common.errors import UserError
 from models.products import Product
@@ -33,13 +33,13 @@ def measure(
     for length in lengths:
         batch_size = max(1, tokens_per_batch // length)
         for name in names:
-            step, model = prepare(name, size, "float32", "train", batch_size, length)
-            products = models.products(model, batch_size, length)
+            prepared = prepare(name, Setting(size), batch_size, length)
+            products = prepared.products
             if not products:
                 raise UserError(f"--models: {name}: its encoder states no products")
             calls = {product: _alone(product) for product in products}
             title = f"{name}, {length} tokens"
-            seconds = interleave({**calls, STEP: step}, rounds, title)
+            seconds = interleave({**calls, STEP: prepared.call}, rounds, title)
             same = {"model": name, "size": size, "length": length, "batch": batch_size}
             total = 0
             for product in products:

@@ -7,102 +7,124 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
+import numpy as np
+import tensorflow as tf
+
 from benchmarks import models
+from benchmarks.calls import Setting, prepare
 from common.errors import UserError
 from common.progress import progress_bar
+from training.memory import shortage
+from training.strategy import make_strategy
 
 
 def measure(
     names: list[str],
     lengths: list[int],
-    size: str = "small",
-    precision: str = "float32",
-    mode: str = "train",
     tokens_per_batch: int = 4000,
+    **setting,
 ) -> Iterator[dict]:
-    """Yields a row for each model and length; arguments as for speed.
+    """Yields a row for each model and length, then the fits; arguments as for speed.
 
     A row's peak is that of the whole process, TensorFlow and weights included, after
     two calls; on a GPU, of that GPU's memory. `predicted_memory_mb` is what the process
-    held before the calls and what `training.memory` says that an update takes.
-    `memory_ratio` is to the Transformer's peak, where that was measured before: smaller
-    is better.
+    held before the calls and what `training.memory` says that a call takes.
+    Ratios of memory are to the Transformer's peak, to the literal form's and to that of
+    the floor without attention, where they were measured before: smaller is better.
+    A model that this machine has no memory for has a row that says so.
 
     Raises:
-      UserError: if a model is unknown or not installed, or its process was ended.
+      UserError: if a model is unknown, not installed, or cannot attend causally where
+        it must.
     """
-    models.check(names)
+    setting = Setting(**setting)
+    models.check(names, causal=setting.causal)
+    peaks, rows = {}, []
     with progress_bar(
         total=len(lengths) * len(names), desc="memory", unit=" runs"
     ) as progress:
         for length in lengths:
-            baseline = None
+            batch_size = max(1, tokens_per_batch // length)
             for name in names:
-                batch_size = max(1, tokens_per_batch // length)
-                arguments = (name, size, precision, mode, batch_size, length)
-                title = f"memory: {name} at {length} tokens"
-                predicted, peak = run_alone(title, _peak, *arguments)
                 row = {
                     "benchmark": "memory",
-                    "mode": mode,
                     "model": name,
-                    "task": "char_imdb",
-                    "size": size,
+                    **setting.row(),
                     "length": length,
                     "batch": batch_size,
-                    "precision": precision,
-                    "peak_memory_mb": round(peak / 2**20),
                 }
-                if predicted:
-                    row["predicted_memory_mb"] = round(predicted / 2**20)
+                title = f"memory: {name} at {length} tokens"
+                try:
+                    found = run_alone(title, _peak, name, setting, batch_size, length)
+                except ProcessEnded as error:
+                    found = {"not_run": str(error)}
                 progress.update()
-                if name == models.BASELINE:
-                    baseline = peak
-                if baseline:
-                    row["memory_ratio"] = round(peak / baseline, 3)
-                yield row
+                if "peak_memory_mb" in found:
+                    peaks[name, length] = peak = found["peak_memory_mb"]
+                    for field, other in models.compared_with(name).items():
+                        if before := peaks.get((other, length)):
+                            found[f"memory_{field}"] = round(peak / before, 3)
+                    rows.append({**row, **found})
+                yield {**row, **found}
+    for name in names:
+        measured = [row for row in rows if row["model"] == name]
+        if len(measured) > 2:
+            yield _fit(measured)
+
+
+def _fit(rows):
+    """Least squares of the peak against the tokens of a batch: a + b n."""
+    tokens = np.array([row["batch"] * row["length"] for row in rows])
+    peaks = np.array([row["peak_memory_mb"] for row in rows])
+    slope, constant = np.polyfit(tokens, peaks, 1)
+    errors = (constant + slope * tokens) / peaks - 1
+    return {
+        "benchmark": "memory_fit",
+        **{field: rows[0][field] for field in ("model", *Setting().row())},
+        "megabytes": round(float(constant)),
+        "kilobytes_per_token": round(float(1000 * slope), 1),
+        "largest_error": round(float(np.abs(errors).max()), 3),
+    }
+
+
+class ProcessEnded(UserError):
+    """A process was ended from outside."""
 
 
 def run_alone(title: str, function: Callable, *arguments):
     """What a function returns, called in a process of its own.
 
     Raises:
-      UserError: that starts with the title, if the process was ended.
+      ProcessEnded: that starts with the title.
     """
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as process:
         try:
             return process.submit(function, *arguments).result()
         except BrokenProcessPool:
-            raise UserError(
+            raise ProcessEnded(
                 f"{title}: its process was ended, as happens when memory runs out"
             ) from None
 
 
-def _peak(name, size, precision, mode, batch_size, length):
-    """The prediction, None of a forward pass, and the most memory, after two calls."""
-    import tensorflow as tf
-
-    from benchmarks.speed import make_trainer, prepare
+def _peak(name, setting, batch_size, length):
+    """Figures of a row, after two calls."""
 
     def most():
         if tf.config.list_logical_devices("GPU"):
             return tf.config.experimental.get_memory_info("GPU:0")["peak"]
         return peak_bytes()
 
-    predicted = None
-    if mode == "train":
-        trainer, iterator = make_trainer(name, size, precision, batch_size, length)
-        update = trainer.update_bytes(iterator.element_spec, (batch_size, length))
-        predicted = most() + update
-
-        def call():
-            trainer.train(iterator, 1)
-    else:
-        call, _ = prepare(name, size, precision, mode, batch_size, length)
-    call()
-    call()
-    return predicted, most()
+    prepared = prepare(name, setting, batch_size, length)
+    if short := shortage(prepared.bytes, make_strategy("one_device")):
+        return {"not_run": short}
+    predicted = most() + prepared.bytes
+    prepared.call()
+    prepared.call()
+    return {
+        "peak_memory_mb": round(most() / 2**20),
+        "predicted_memory_mb": round(predicted / 2**20),
+    }
 
 
 def peak_bytes() -> int:

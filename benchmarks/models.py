@@ -5,12 +5,19 @@ import importlib.util
 import keras
 
 from common.errors import UserError
-from models import build_classifier, can_decode, variant_config, variants
+from models import (
+    base_of,
+    build_classifier,
+    can_be_causal,
+    can_decode,
+    variant_config,
+    variants,
+)
 from models.classifier import SequenceClassifier
 from models.products import Product
 
 BASELINE = "transformer"
-LITERAL = "-literal"
+LITERAL, FLOOR = "-literal", "-none"
 PEER = "keras-hub"
 # Section 7.1.
 SIZES = {
@@ -22,16 +29,19 @@ VOCABULARY_SIZE = 257
 NUM_CLASSES = 2
 
 
-def check(chosen: list[str], decoding: bool = False) -> None:
+def check(chosen: list[str], decoding: bool = False, causal: bool = False) -> None:
     """Raises UserError if a name is unknown or cannot be had here.
 
     Args:
-      chosen: names of variants; the outside peer too, if not for decoding.
+      chosen: names of variants; the outside peer too, if for encoders that see all.
       decoding: whether they must be encoder-decoders.
+      causal: whether they must be encoders of which tokens see none after them.
     """
     allowed = variants()
     if decoding:
         allowed = [name for name in allowed if can_decode(variant_config(name))]
+    elif causal:
+        allowed = [name for name in allowed if can_be_causal(variant_config(name))]
     else:
         allowed.append(PEER)
     for name in chosen:
@@ -41,19 +51,31 @@ def check(chosen: list[str], decoding: bool = False) -> None:
         raise UserError(f"--models: {PEER}: expected keras_hub to be installed")
 
 
-def model_config(name: str, size: str) -> dict:
+def compared_with(name: str) -> dict[str, str]:
+    """The models that a model is set against, by the field of the ratio of speeds."""
+    found = {"ratio_to_transformer": BASELINE}
+    if name in variants():
+        base = base_of(name)
+        for field, form in (("ratio_to_literal", LITERAL), ("ratio_to_floor", FLOOR)):
+            if name != base + form:
+                found[field] = base + form
+    return found
+
+
+def model_config(name: str, size: str, causal: bool = False) -> dict:
     """The `model` part of a config; the peer has the baseline's."""
     return {
         **variant_config(BASELINE if name == PEER else name),
         **SIZES[size],
         "num_heads": 8,
         "dropout": 0.1,
+        **({"use": "causal"} if causal else {}),
     }
 
 
-def build(name: str, size: str) -> SequenceClassifier:
+def build(name: str, size: str, causal: bool = False) -> SequenceClassifier:
     """Makes a model of those names, at a size of `SIZES`."""
-    config = model_config(name, size)
+    config = model_config(name, size, causal)
     if name != PEER:
         return build_classifier(config, VOCABULARY_SIZE, NUM_CLASSES)
     model = SequenceClassifier(

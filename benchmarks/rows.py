@@ -3,7 +3,17 @@
 from reporting.tables import markdown_table
 
 # The same in every row of most tables: said above the table instead.
-COMMON = ("benchmark", "mode", "task", "size", "precision", "xla", "batch", "window")
+COMMON = (
+    "benchmark",
+    "mode",
+    "task",
+    "size",
+    "precision",
+    "causal",
+    "xla",
+    "batch",
+    "window",
+)
 
 
 def markdown(rows: list[dict]) -> str:
@@ -40,6 +50,7 @@ def plot(rows: list[dict], path) -> None:
 
     kind = rows[0]["benchmark"]
     rows = [dict(row) for row in rows if row["benchmark"] == kind]
+    rows = [row for row in rows if "not_run" not in row]
     if kind == "speed":
         for row in rows:
             per_token = row["seconds"] / row["batch"] / row["length"]

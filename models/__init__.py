@@ -109,6 +109,11 @@ def can_decode(config: Mapping) -> bool:
     return has_decoder and _serves(config, {"self", "causal", "cross"})
 
 
+def can_be_causal(config: Mapping) -> bool:
+    """Whether it can be an encoder of which tokens see none after them."""
+    return "attention" in config and _serves(config, {"causal"})
+
+
 def _serves(config, uses):
     if "attention" not in config:
         return True

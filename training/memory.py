@@ -100,18 +100,26 @@ def _longest(batches):
     return max(shapes, key=lambda shape: (shape[1], shape[0]))
 
 
+def shortage(wanted: int, strategy) -> str | None:
+    """Bytes that each device is to have and those that it has left, for people.
+
+    None where they suffice, or where they cannot be known.
+    """
+    free = _free_bytes(strategy)
+    if free is None or wanted * (1 - TOLERANCE) <= free:
+        return None
+    return f"about {wanted / 1e9:.1f} GB on each device, found {free / 1e9:.1f} GB"
+
+
 def _check_fits(what, wanted, strategy):
-    wanted, free = wanted / 1e9, _free_bytes(strategy)
-    if free is None:
-        logger.info("%s takes about %.1f GB of each device", what, wanted)
-        return
-    free /= 1e9
-    logger.info("%s takes about %.1f of %.1f GB of a device", what, wanted, free)
-    if wanted * (1 - TOLERANCE) > free:
+    free = _free_bytes(strategy)
+    left = "" if free is None else f" of {free / 1e9:.1f}"
+    logger.info("%s takes about %.1f%s GB of a device", what, wanted / 1e9, left)
+    if short := shortage(wanted, strategy):
         raise UserError(
-            f"expected memory for {what}, about {wanted:.1f} GB on each device, found "
-            f"{free:.1f} GB; a larger --config.train.accumulate_steps wants less, and "
-            "so does a smaller --config.train.batch_size, or shorter texts"
+            f"expected memory for {what}, {short}; a larger "
+            "--config.train.accumulate_steps wants less, and so does a smaller "
+            "--config.train.batch_size, or shorter texts"
         )
 
 

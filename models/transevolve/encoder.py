@@ -13,12 +13,16 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
     """One L-depth encoder block (figure 1a): T^l-evolved attention of the block's
     input (equation 9), then the feed-forward, at each depth.
 
-    See `TransEvolveBlock` for the arguments.
+    Args:
+      use: "self", or "causal" for tokens that see none after them.
+
+    See `TransEvolveBlock` for the others.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, use="self", **kwargs):
         super().__init__(*args, **kwargs)
-        self.attention = self._attention("attention", "self")
+        self.use = use
+        self.attention = self._attention("attention", use)
         self.attention_norms = self._per_depth(LayerNormalization, "attention_norm")
         self.attention_dropouts = self._dropouts("attention_dropout")
 
@@ -70,6 +74,9 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
                 if isinstance(dense, RotationDense):
                     found += dense.products()
         return found
+
+    def get_config(self):
+        return {**super().get_config(), "use": self.use}
 
 
 @keras.saving.register_keras_serializable("transevolve")

@@ -8,12 +8,19 @@ from models.transformer.layer import TransformerLayer, TransformerStack
 
 @keras.saving.register_keras_serializable("transevolve")
 class TransformerEncoderLayer(TransformerLayer):
-    """Self-attention, then the feed-forward. See `TransformerLayer`."""
+    """Self-attention, then the feed-forward.
 
-    def __init__(self, *args, **kwargs):
+    Args:
+      use: "self", or "causal" for tokens that see none after them.
+
+    See `TransformerLayer` for the others.
+    """
+
+    def __init__(self, *args, use="self", **kwargs):
         super().__init__(*args, **kwargs)
+        self.use = use
         self.attention_norm = self._norm("attention_norm")
-        self.attention = self._attention("attention", "self")
+        self.attention = self._attention("attention", use)
         self.attention_dropout = self._dropout("attention_dropout")
 
     def build(self, input_shape):
@@ -43,6 +50,9 @@ class TransformerEncoderLayer(TransformerLayer):
             *with_gradients("expand", 1, 1, (tokens, d, ffn_dim)),
             *with_gradients("contract", 1, 1, (tokens, ffn_dim, d)),
         ]
+
+    def get_config(self):
+        return {**super().get_config(), "use": self.use}
 
 
 @keras.saving.register_keras_serializable("transevolve")

@@ -1,5 +1,8 @@
 """What the benchmarks yield, on models and lengths that take seconds."""
 
+import os
+import signal
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ import tensorflow as tf
 from keras import ops
 
 from benchmarks import (
+    calls,
     decoding,
     floor,
     memory,
@@ -17,6 +21,7 @@ from benchmarks import (
     speed,
     timing,
 )
+from benchmarks.calls import Setting
 from common.errors import UserError
 from decoding.beam_search import beam_search
 from models import build_encoder_decoder, variant_config, variants
@@ -48,8 +53,8 @@ def quick(monkeypatch):
 
 def test_calls_take_turns_and_the_first_round_does_not_count():
     made = []
-    calls = {name: lambda name=name: made.append(name) for name in "abc"}
-    seconds = timing.interleave(calls, rounds=2)
+    each = {name: lambda name=name: made.append(name) for name in "abc"}
+    seconds = timing.interleave(each, rounds=2)
     assert "".join(made) == "abcbcacab"
     assert [len(times) for times in seconds.values()] == [2, 2, 2]
 
@@ -83,7 +88,7 @@ def test_three_lengths_give_a_fit():
 
 
 def test_the_fit_finds_a_line():
-    same = dict.fromkeys(("mode", "model", "task", "size", "precision", "xla"))
+    same = dict.fromkeys(("model", *Setting().row()))
     lengths = (1000, 2000, 4000)
     points = [
         {**same, "length": n, "batch": 2, "seconds": 2 * n * (3e-6 + 5e-9 * n)}
@@ -112,6 +117,34 @@ def test_xla_runs():
     assert row["xla"]
 
 
+def test_causal_models_are_timed_beside_the_floor():
+    names = [PAIR[1] + form for form in ("-linear", "-none")]
+    linear, floor = speed.measure(names, [16], 16, 1, causal=True)
+    assert linear["causal"] and floor["causal"]
+    ratio = floor["seconds"] / linear["seconds"]
+    assert linear["ratio_to_floor"] == pytest.approx(ratio, rel=0.02)
+    assert "ratio_to_floor" not in floor
+    model = models.build(names[0], "small", causal=True)
+    assert model.encoder.blocks[0].attention.causal
+    with pytest.raises(UserError, match="--models: .*'keras-hub'"):
+        list(speed.measure([models.PEER], [16], causal=True))
+
+
+def test_what_there_is_no_memory_for_is_not_timed(monkeypatch):
+    short, long = (
+        calls.prepare(PAIR[1], Setting(), 1, length).bytes for length in (16, 160)
+    )
+    assert long > short
+
+    def shortage(wanted, strategy):
+        return "too much" if wanted > (short + long) / 2 else None
+
+    monkeypatch.setattr(speed, "shortage", shortage)
+    found = list(speed.measure(PAIR[1:], [160, 16], 16, 1))
+    assert [row.get("not_run") for row in found] == ["too much", None]
+    assert "seconds" not in found[0] and found[1]["seconds"] > 0
+
+
 def test_floor_rows():
     *products, total = floor.measure(PAIR[1:], [16], tokens_per_batch=32, rounds=1)
     assert {row["benchmark"] for row in products} == {"floor"}
@@ -125,12 +158,29 @@ def shallow_peak(*arguments):
     return memory_peak(*arguments)
 
 
+def peak_or_death(name, setting, batch_size, length):
+    if length == 24:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"peak_memory_mb": 100 + 2 * length}
+
+
+def test_memory_goes_on_after_a_death(monkeypatch):
+    monkeypatch.setattr(memory, "_peak", peak_or_death)
+    monkeypatch.setattr(memory.multiprocessing, "get_context", lambda _: forked.CONTEXT)
+    *rows, fit = memory.measure(PAIR[1:], [8, 16, 24, 32], tokens_per_batch=8)
+    assert [row.get("peak_memory_mb") for row in rows] == [116, 132, None, 164]
+    assert "its process was ended" in rows[2]["not_run"]
+    assert fit["benchmark"] == "memory_fit" and fit["megabytes"] == 100
+    assert fit["kilobytes_per_token"] == 2000 and fit["largest_error"] == 0
+
+
 def test_memory_grows_with_the_length(monkeypatch):
     monkeypatch.setattr(memory, "_peak", shallow_peak)
     # A new process imports TensorFlow anew; test_scripts.py has one.
     monkeypatch.setattr(memory.multiprocessing, "get_context", lambda _: forked.CONTEXT)
     short, long = memory.measure(PAIR[:1], [16, 2000], tokens_per_batch=2000)
-    assert short["memory_ratio"] == long["memory_ratio"] == 1
+    assert short["memory_ratio_to_transformer"] == 1
+    assert long["memory_ratio_to_transformer"] == 1
     # Every layer keeps at least A, 8 heads of 2000 x 2000.
     square = 8 * 2000**2 * 4 / 2**20
     assert long["peak_memory_mb"] - short["peak_memory_mb"] > (LAYERS - 0.5) * square

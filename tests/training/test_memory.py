@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import memory as benchmark
-from benchmarks.speed import make_trainer
+from benchmarks.calls import Setting, make_trainer
 from common.errors import UserError
 from training import memory
 from training.evaluator import Evaluator
@@ -64,7 +64,7 @@ def test_of_two_branches_the_usual_one_counts():
 
 @pytest.fixture(scope="module")
 def trainer():
-    return make_trainer("transevolve-fullff-1", "small", "float32", 4, 16)[0]
+    return make_trainer("transevolve-fullff-1", Setting(), 4, 16)[0]
 
 
 @pytest.mark.slow
@@ -128,9 +128,7 @@ def test_what_a_container_may_have_counts(monkeypatch, tmp_path):
 
 def most_held(parts):
     """Bytes that a process holds at most, with updates in so many parts."""
-    trainer, iterator = make_trainer(
-        "transevolve-fullff-1", "small", "float32", 8, 1000
-    )
+    trainer, iterator = make_trainer("transevolve-fullff-1", Setting(), 8, 1000)
     trainer._parts = parts
     trainer.train(iterator, 1)
     return benchmark.peak_bytes()
