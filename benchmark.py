@@ -6,6 +6,7 @@ floor    the matrix products of a training step, each alone, beside the step
 memory   peak memory of the process, each model in one of its own
 decode   seconds of a beam search, with a cache and recomputing every prefix
 serve    latency and throughput of exported models, beside Python and evaluation
+features error of random features against softmax attention
 input    what a training command's data pipeline delivers and consumes
 stream   memory while a parallel text of any size is read for training
 """
@@ -44,6 +45,7 @@ COMMANDS = {
         "serving",
         [groups.models("small", "64,256,1024,2048,4096"), groups.SERVED, groups.ROUNDS],
     ),
+    "features": ("features", [groups.PLOT]),
     "input": ("pipeline", [groups.CONFIG, groups.ROUNDS]),
     "stream": ("stream", [groups.PAIRS]),
 }

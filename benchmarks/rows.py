@@ -45,10 +45,12 @@ def _cell(value):
 
 
 def plot(rows: list[dict], path) -> None:
-    """Draws speed or memory against length, to a PNG."""
-    from reporting.plots import plot_against_length
+    """Draws speed or memory against length, or errors of features, to a PNG."""
+    from reporting.plots import plot_against_length, plot_errors
 
     kind = rows[0]["benchmark"]
+    if kind == "features":
+        return plot_errors(rows, path)
     rows = [dict(row) for row in rows if row["benchmark"] == kind]
     rows = [row for row in rows if "not_run" not in row]
     if kind == "speed":

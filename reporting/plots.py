@@ -3,10 +3,10 @@
 import math
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
 
 from common.paths import make_path
-from reporting.palette import look
+from reporting.palette import COLOURS, MARKERS, look
 
 LABELS = {
     "seconds_per_1000_tokens": "seconds per 1,000 tokens",
@@ -56,8 +56,49 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
         _name(figure, axis, lines)
     axes[-1].set_xlabel("length (tokens)")
     figure.suptitle(title, fontsize=11)
+    _save(figure, path)
+
+
+def plot_errors(rows: list[dict], path) -> None:
+    """Draws errors of random features by their number, beside 1 / sqrt of it.
+
+    Args:
+      rows: of `benchmarks.features`.
+      path: where to write the PNG.
+    """
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axis = figure.subplots()
+    lines = {}
+    for row in rows:
+        point = row["num_features"], row["error"]
+        lines.setdefault(row["vectors"], []).append(point)
+    for (name, points), color, marker in zip(
+        lines.items(), COLOURS, MARKERS, strict=False
+    ):
+        axis.plot(*zip(*points, strict=True), color=color, marker=marker, label=name)
+    counts = sorted({row["num_features"] for row in rows})
+    first = max(points[0][1] for points in lines.values())
+    law = [first * math.sqrt(counts[0] / count) for count in counts]
+    axis.plot(counts, law, color="black", linestyle=":", label="as 1 / √m")
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.xaxis.set_major_locator(FixedLocator(counts))
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.set(xlabel="random features (m)", ylabel="relative error of the weights")
+    axis.grid(alpha=0.3)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False)
+    _save(figure, path)
+
+
+def _save(figure, path):
     path = make_path(path, "--plot")
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Without the library's version: the same rows are the same file.
     figure.savefig(path, dpi=120, metadata={"Software": None})
 
 

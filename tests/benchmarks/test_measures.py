@@ -12,6 +12,7 @@ from keras import ops
 from benchmarks import (
     calls,
     decoding,
+    features,
     floor,
     memory,
     models,
@@ -184,6 +185,22 @@ def test_memory_grows_with_the_length(monkeypatch):
     # Every layer keeps at least A, 8 heads of 2000 x 2000.
     square = 8 * 2000**2 * 4 / 2**20
     assert long["peak_memory_mb"] - short["peak_memory_mb"] > (LAYERS - 0.5) * square
+
+
+def test_random_features_come_near_softmax_attention(monkeypatch, tmp_path):
+    """Their error falls as 1 / sqrt(m), and is smaller with orthogonal vectors."""
+    monkeypatch.setattr(features, "NUM_FEATURES", (64, 256, 1024, 4096))
+    found = list(features.measure())
+    errors = {}
+    for row in found:
+        errors.setdefault(row["vectors"], {})[row["num_features"]] = row["error"]
+    for line in errors.values():
+        counts, means = np.log(list(line)), np.log(list(line.values()))
+        assert np.polyfit(counts, means, 1)[0] == pytest.approx(-0.5, abs=0.05)
+    for count, error in errors["independent"].items():
+        assert errors["orthogonal"][count] < error
+    rows.plot(found, tmp_path / "features.png")
+    assert (tmp_path / "features.png").read_bytes().startswith(b"\x89PNG")
 
 
 # Table 2, as the authors' code counts; for randomFF without its unused values.

@@ -97,36 +97,6 @@ def test_favor_is_unbiased():
         assert (np.abs(found.mean(axis=0) - expected) < 5 * error).all()
 
 
-def attention(scores):
-    return scores / scores.sum(axis=-1, keepdims=True)
-
-
-def errors(orthogonal, draws=6):
-    """{m: mean error of attention}, at fixed norms of queries and keys."""
-    size = 16
-    queries, keys = normal(20, size, norm=1.0), normal(30, size, seed=1, norm=1.0)
-    exact = attention(np.exp(queries @ keys.T))
-    return {
-        count: np.mean(
-            np.abs(
-                attention(estimates(queries, keys, count, orthogonal, draws)) - exact
-            )
-        )
-        for count in (64, 256, 1024, 4096)
-    }
-
-
-def test_favor_comes_near_softmax_attention():
-    """Its error falls as 1 / sqrt(m), and is smaller with orthogonal features."""
-    independent, orthogonal = errors(False), errors(True)
-    for found in (independent, orthogonal):
-        counts, means = np.log(list(found)), np.log(list(found.values()))
-        slope = np.polyfit(counts, means, 1)[0]
-        assert slope == pytest.approx(-0.5, abs=0.08)
-    for count in independent:
-        assert orthogonal[count] < independent[count]
-
-
 def test_draws():
     vectors = draw_vectors(2 * SIZE + 3, SIZE, True, 0)
     assert vectors.shape == (2 * SIZE + 3, SIZE) and vectors.dtype == "float32"
