@@ -185,6 +185,7 @@ def test_two_devices_train_as_one(tmp_path, cache):
     result = script("tests/training/two_devices.py", "listops", tmp_path, cache)
     assert result.returncode == 0, result.stderr
     assert "replicas drop different features: True" in result.stdout
+    assert "random features, which are redrawn: True" in result.stdout
     one, two = (metrics(tmp_path / name) for name in ("one_device", "mirrored"))
     assert len(one) == len(two) == 9
     for first, second in zip(one, two, strict=True):

@@ -18,6 +18,7 @@ class LinearFeatures:
     """
 
     variants = VARIANTS
+    inert_weights = ("passes",)
 
     def __init__(self, *args, feature_map, **kwargs):
         if feature_map not in FEATURE_MAPS:
@@ -47,7 +48,7 @@ class LinearFeatures:
                 dtype="int32",
                 initializer="zeros",
                 trainable=False,
-                aggregation="only_first_replica",
+                aggregation="none",
             )
 
     def draw(self, training=None):

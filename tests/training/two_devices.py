@@ -17,7 +17,7 @@ tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
-from models import build_classifier  # noqa: E402
+from models import build_classifier, variant_config  # noqa: E402
 from tests import scripts, translation  # noqa: E402
 from training.evaluation import evaluate  # noqa: E402
 from training.strategy import make_strategy, separate_dropout  # noqa: E402
@@ -65,19 +65,29 @@ assert abs(one.get("loss", 0) - two.get("loss", 0)) < 1e-6
 if task != "listops":
     sys.exit()
 config = make_config()
-with strategy.scope():
-    model = build_classifier({**config.model, "dropout": 0.5}, 16, 10)
-separate_dropout(model, strategy)
 tokens = tf.ones([4, 8], tf.int32)
 
 
-@tf.function
-def logits():
-    return strategy.run(lambda: model(tokens, training=True))
+def outputs(**changes):
+    """Logits of each replica for the same tokens in training, in each of two steps."""
+    with strategy.scope():
+        model = build_classifier({**config.model.to_dict(), **changes}, 16, 10)
+    separate_dropout(model, strategy)
+
+    @tf.function
+    def logits():
+        return strategy.run(lambda: model(tokens, training=True))
+
+    return [[value.numpy() for value in logits().values] for _ in range(2)]
 
 
-for _ in range(2):
-    first, second = (value.numpy() for value in logits().values)
+for first, second in outputs(dropout=0.5):
     different = abs(first - second).max() > 1e-3
     print("replicas drop different features:", different)
     assert different
+attention = variant_config("transevolve-fullff-1-linear-favor")["attention"]
+(first, second), (redrawn, same) = outputs(attention={**attention, "redraw_every": 1})
+assert (first == second).all() and (redrawn == same).all()
+different = abs(first - redrawn).max() > 1e-3
+print("replicas share the random features, which are redrawn:", different)
+assert different

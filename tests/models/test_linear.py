@@ -1,0 +1,148 @@
+"""Models of linear attention: exact weights, random features, states."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from benchmarks.memory import peak_bytes, run_alone
+from decoding.beam_search import beam_search
+from models import base_of, build_classifier, build_encoder_decoder, variant_config
+from models.attention.cache import leaves, num_bytes
+from models.convert import with_attention
+from tests.models.builders import (
+    SMALL_CONFIGS,
+    VOCABULARY_SIZE,
+    build_any,
+    numpy,
+    randomize,
+    tokens,
+)
+
+LINEAR = [name for name in SMALL_CONFIGS if "-linear" in name]
+
+
+@pytest.fixture(params=LINEAR)
+def name(request):
+    return request.param
+
+
+@pytest.mark.parametrize("decoder", [False, True], ids=["classifier", "translator"])
+def test_exact_weights_carry_over(name, decoder):
+    exact = build_any(SMALL_CONFIGS[base_of(name)], decoder)
+    linear = with_attention(exact, **SMALL_CONFIGS[name]["attention"])
+    assert [weight.path for weight in exact.weights] == [
+        weight.path for weight in linear.weights
+    ]
+    back = with_attention(linear, **SMALL_CONFIGS[base_of(name)]["attention"])
+    for weight, other, same in zip(
+        exact.weights, linear.weights, back.weights, strict=True
+    ):
+        np.testing.assert_array_equal(numpy(weight), numpy(other))
+        np.testing.assert_array_equal(numpy(weight), numpy(same))
+
+
+def with_favor(**changes):
+    config = SMALL_CONFIGS["transevolve-fullff-2-linear-favor"]
+    return {**config, "attention": {**config["attention"], **changes}}
+
+
+def test_features_are_redrawn_in_training_alone():
+    model = randomize(build_classifier(with_favor(redraw_every=2), VOCABULARY_SIZE, 4))
+    x = tokens()
+    first, again = numpy(model(x)), numpy(model(x))
+    np.testing.assert_array_equal(first, again)
+    passes = [numpy(model(x, training=True)) for _ in range(4)]
+    np.testing.assert_array_equal(passes[1], passes[2])
+    assert (passes[0] != numpy(model(x))).any()
+    assert (passes[1] != passes[3]).any()
+
+
+@pytest.mark.parametrize("exact", ["transevolve-fullff-2", "transformer"])
+def test_many_features_come_near_the_exact_form(exact):
+    model = build_classifier(SMALL_CONFIGS[exact], VOCABULARY_SIZE, 4)
+    for weight in model.weights:
+        if weight.name in ("query_kernel", "key_kernel"):
+            weight.assign(weight * 0.3)  # the error grows with the norms of q and k
+    x = tokens(length=12)
+    expected = numpy(model.encode(x))
+
+    def error(count):
+        attention = SMALL_CONFIGS[f"{exact}-linear-favor"]["attention"]
+        linear = with_attention(model, **{**attention, "num_features": count})
+        return np.abs(numpy(linear.encode(x)) - expected).mean()
+
+    assert error(8192) < 0.25 * error(64)
+    assert error(8192) < 0.02 * np.abs(expected).mean()
+
+
+def states_after(model, length):
+    """Shapes of what a search of two hypotheses holds at its end."""
+    memory = model.memory(tokens(batch=1, length=5))
+    held = []
+
+    def step(ids, cache, position):
+        logits, cache = model.step(ids, memory, cache, position)
+        held.append([tuple(leaf.value.shape) for leaf in leaves(cache)])
+        return logits, cache
+
+    found = beam_search(
+        step,
+        model.empty_cache(1, 2),
+        ops.convert_to_tensor([length]),
+        length,
+        2,
+        start=1,
+        end=VOCABULARY_SIZE,  # no hypothesis ends
+    )
+    assert found.tokens.shape[-1] == length
+    return held[-1]
+
+
+def test_states_do_not_grow(name):
+    model = build_encoder_decoder(SMALL_CONFIGS[name], VOCABULARY_SIZE)
+    cache = model.empty_cache(1, 2)
+    growing, fixed = num_bytes(cache)
+    assert growing == 0 and fixed > 0
+    assert all(numpy(leaf.value).dtype == "float32" for leaf in leaves(cache))
+    empty = [tuple(leaf.value.shape) for leaf in leaves(cache)]
+    assert states_after(model, 3) == states_after(model, 40) == empty
+
+
+def test_sources_of_any_length_are_sums_of_one_size(name):
+    model = build_encoder_decoder(SMALL_CONFIGS[name], VOCABULARY_SIZE)
+    short, long = (
+        [x.shape for x in _flat(model.memory(tokens(length=n)))] for n in (5, 50)
+    )
+    assert short == long
+
+
+def _flat(nested):
+    if isinstance(nested, tuple | list):
+        return [x for part in nested for x in _flat(part)]
+    return [nested]
+
+
+def test_the_variants_are_named():
+    assert variant_config("transevolve-fullff-1-linear-dpfp")["attention"] == {
+        "name": "linear",
+        "feature_map": "dpfp",
+        "nu": 1,
+    }
+
+
+def decode(name, length):
+    """Shapes of the states at the end of a search, and the most that was held."""
+    import tensorflow as tf
+
+    model = build_encoder_decoder(SMALL_CONFIGS[name], VOCABULARY_SIZE)
+    found = tf.function(lambda: states_after(model, length))()
+    return found, peak_bytes()
+
+
+@pytest.mark.long
+def test_ten_thousand_tokens_take_no_more_memory(name):
+    (states, before), (same, after) = (
+        run_alone("decode", decode, name, length) for length in (100, 10_000)
+    )
+    assert states == same
+    assert after - before < 20e6
