@@ -1,17 +1,20 @@
 """What is measured: a training step or a forward pass of a model on random tokens."""
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import models
-from configs import char_imdb
+from benchmarks import models, pytorch
+from common.errors import UserError
+from configs import char_imdb, multi30k
 from models.convert import fold_rotations
 from models.products import Product
 from training.memory import predicted_bytes
+from training.tasks import translation
 from training.tasks.classification import ClassificationTask
 from training.trainer import Trainer, one_device_trainer
 
@@ -23,13 +26,15 @@ class Setting(NamedTuple):
       size: a key of `models.SIZES`.
       precision: "float32" or "bfloat16" (float32 weights).
       mode: "train" (forward, backward, Adam) or "inference" (rotations folded).
-      causal: whether tokens see none after them.
+      task: "classification" of bytes, or "translation" of subwords.
+      causal: whether tokens of a classifier see none after them.
       jit_compile: compile by XLA.
     """
 
     size: str = "small"
     precision: str = "float32"
     mode: str = "train"
+    task: str = "classification"
     causal: bool = False
     jit_compile: bool = False
 
@@ -37,7 +42,7 @@ class Setting(NamedTuple):
         """What a row says of it."""
         return {
             "mode": self.mode,
-            "task": "char_imdb",
+            "task": self.task,
             "size": self.size,
             "precision": self.precision,
             "causal": self.causal,
@@ -50,19 +55,37 @@ class Prepared(NamedTuple):
 
     Attributes:
       call: makes one call.
-      bytes: what the call takes of memory beside the weights, predicted.
+      bytes: what the call takes of memory beside the weights, predicted; 0 if unknown.
       parameters: that count.
       products: matrix products of a training step; none where the model states none.
+      close: ends what the calls need.
     """
 
     call: Callable[[], None]
     bytes: int
     parameters: int
     products: list[Product]
+    close: Callable[[], None] = lambda: None
+
+
+def check(names: list[str], setting: Setting, peers: Collection[str] = ()) -> None:
+    """Raises UserError if a model cannot be had, or does not do what is asked for.
+
+    Args:
+      names: of variants, or of `peers`.
+    """
+    decoding = setting.task == "translation"
+    if decoding and setting.causal:
+        raise UserError("--causal: expected --task=classification, found translation")
+    models.check(names, decoding, setting.causal, peers)
 
 
 def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepared:
     """Makes a new model, which has not been called."""
+    if name == models.PYTORCH:
+        config = {**models.model_config(name, setting.size), **setting._asdict()}
+        peer = pytorch.start(config, batch_size, length)
+        return Prepared(peer.call, 0, peer.parameters, [], peer.close)
     make = _training if setting.mode == "train" else _inference
     call, wanted, model = make(name, setting, batch_size, length)
     products = models.products(model, batch_size, length)
@@ -73,15 +96,26 @@ def make_trainer(
     name: str, setting: Setting, batch_size: int, length: int
 ) -> tuple[Trainer, Iterator]:
     """A trainer of a new model, and its batches."""
-    tokens = _start(setting, batch_size, length)
-    batch = {"inputs": tokens, "targets": np.zeros(batch_size, "int32")}
+    batch = _start(setting, batch_size, length)
+    if setting.task == "translation":
+        settings = multi30k.get_config().train
+        smoothing = settings.label_smoothing
+        losses = functools.partial(translation.losses, label_smoothing=smoothing)
+    else:
+        settings, losses = char_imdb.get_config().train, ClassificationTask.losses
     return one_device_trainer(
-        lambda: models.build(name, setting.size, setting.causal),
-        ClassificationTask.losses,
-        char_imdb.get_config().train,
+        lambda: _build(name, setting),
+        losses,
+        settings,
         tf.data.Dataset.from_tensors(batch).repeat(),
         setting.jit_compile,
     )
+
+
+def _build(name, setting):
+    if setting.task == "translation":
+        return models.build_translator(name, setting.size)
+    return models.build(name, setting.size, setting.causal)
 
 
 def _training(name, setting, batch_size, length):
@@ -91,23 +125,31 @@ def _training(name, setting, batch_size, length):
 
 
 def _inference(name, setting, batch_size, length):
-    tokens = tf.constant(_start(setting, batch_size, length))
-    model = models.build(name, setting.size, setting.causal)
+    inputs = list(_start(setting, batch_size, length).values())
+    model = _build(name, setting)
+    if setting.task == "classification":
+        del inputs[1:]
+    inputs = [tf.constant(x) for x in inputs]
     folded = fold_rotations(model)
     forward = tf.function(
-        lambda tokens: folded(tokens, training=False),
+        lambda *inputs: folded(*inputs, training=False),
         jit_compile=setting.jit_compile,
     )
-    wanted = predicted_bytes(forward.get_concrete_function(tokens).graph)
-    return lambda: forward(tokens).numpy(), wanted, model
+    wanted = predicted_bytes(forward.get_concrete_function(*inputs).graph)
+    return lambda: forward(*inputs).numpy(), wanted, model
 
 
 def _start(setting, batch_size, length):
-    """Sets TensorFlow as in training; returns tokens."""
+    """Sets TensorFlow as in training; returns a batch."""
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(0)
     precision = setting.precision
     policy = precision if precision == "float32" else f"mixed_{precision}"
     keras.config.set_dtype_policy(policy)
-    tokens = np.random.default_rng(0).integers(1, 257, (batch_size, length))
-    return tokens.astype("int32")
+    rng = np.random.default_rng(0)
+    shape = batch_size, length
+    if setting.task == "translation":
+        sides = rng.integers(4, models.NUM_SUBWORDS, (2, *shape)).astype("int32")
+        return {"inputs": sides[0], "targets": sides[1]}
+    tokens = rng.integers(1, models.VOCABULARY_SIZE, shape).astype("int32")
+    return {"inputs": tokens, "targets": np.zeros(batch_size, "int32")}

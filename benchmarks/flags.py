@@ -31,7 +31,9 @@ def models(size: str = "small", lengths: str = "1000,2000,3000,4000") -> Group:
         from models import variants  # imports TensorFlow
 
         names = variants(in_paper=True)
-        flags.DEFINE_list("models", names, "Variants; or keras-hub, but for decode.")
+        flags.DEFINE_list(
+            "models", names, "Variants; for speed also keras-hub, pytorch."
+        )
         flags.DEFINE_enum("size", size, ["small", "base"], "Width 256 or 512.")
         flags.DEFINE_list("lengths", lengths.split(","), "Tokens in a sequence.")
 
@@ -62,11 +64,13 @@ def _define_step():
     flags.DEFINE_enum("precision", "float32", precisions, help)
     help = "Training step or forward pass."
     flags.DEFINE_enum("mode", "train", ["train", "inference"], help)
+    tasks = ["classification", "translation"]
+    flags.DEFINE_enum("task", tasks[0], tasks, "What is learned.")
     flags.DEFINE_bool("causal", False, "Tokens see none after them.")
 
 
 def _step():
-    names = ("precision", "mode", "causal")
+    names = ("precision", "mode", "task", "causal")
     return {name: FLAGS[name].value for name in names}
 
 

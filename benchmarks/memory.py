@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import models
-from benchmarks.calls import Setting, prepare
+from benchmarks.calls import Setting, check, prepare
 from common.errors import UserError
 from common.progress import progress_bar
 from training.memory import shortage
@@ -38,7 +38,8 @@ def measure(
         it must.
     """
     setting = Setting(**setting)
-    models.check(names, causal=setting.causal)
+    hub = setting.task == "classification" and not setting.causal
+    check(names, setting, [models.KERAS_HUB] * hub)
     peaks, rows = {}, []
     with progress_bar(
         total=len(lengths) * len(names), desc="memory", unit=" runs"

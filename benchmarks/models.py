@@ -1,6 +1,7 @@
 """The models that a benchmark can compare, by name."""
 
 import importlib.util
+from collections.abc import Collection
 
 import keras
 
@@ -8,17 +9,21 @@ from common.errors import UserError
 from models import (
     base_of,
     build_classifier,
+    build_encoder_decoder,
     can_be_causal,
     can_decode,
     variant_config,
     variants,
 )
 from models.classifier import SequenceClassifier
+from models.encoder_decoder import EncoderDecoder
 from models.products import Product
 
 BASELINE = "transformer"
 LITERAL, FLOOR = "-literal", "-none"
-PEER = "keras-hub"
+# Outside peers, and the package that each needs.
+KERAS_HUB, PYTORCH = "keras-hub", "pytorch"
+PEERS = {KERAS_HUB: "keras_hub", PYTORCH: "torch"}
 # Section 7.1.
 SIZES = {
     "small": {"hidden_dim": 256, "ffn_dim": 1024},
@@ -27,28 +32,36 @@ SIZES = {
 # Bytes, two classes: the task of the paper's timings.
 VOCABULARY_SIZE = 257
 NUM_CLASSES = 2
+# Of encoder-decoders.
+NUM_SUBWORDS = 8_000
 
 
-def check(chosen: list[str], decoding: bool = False, causal: bool = False) -> None:
+def check(
+    chosen: list[str],
+    decoding: bool = False,
+    causal: bool = False,
+    peers: Collection[str] = (),
+) -> None:
     """Raises UserError if a name is unknown or cannot be had here.
 
     Args:
-      chosen: names of variants; the outside peer too, if for encoders that see all.
+      chosen: names of variants.
       decoding: whether they must be encoder-decoders.
       causal: whether they must be encoders of which tokens see none after them.
+      peers: keys of `PEERS` that may be chosen too.
     """
     allowed = variants()
     if decoding:
         allowed = [name for name in allowed if can_decode(variant_config(name))]
     elif causal:
         allowed = [name for name in allowed if can_be_causal(variant_config(name))]
-    else:
-        allowed.append(PEER)
+    allowed += peers
     for name in chosen:
         if name not in allowed:
             raise UserError(f"--models: expected some of {allowed}, found {name!r}")
-    if PEER in chosen and importlib.util.find_spec("keras_hub") is None:
-        raise UserError(f"--models: {PEER}: expected keras_hub to be installed")
+        package = PEERS.get(name)
+        if package and importlib.util.find_spec(package) is None:
+            raise UserError(f"--models: {name}: expected {package} to be installed")
 
 
 def compared_with(name: str) -> dict[str, str]:
@@ -63,9 +76,9 @@ def compared_with(name: str) -> dict[str, str]:
 
 
 def model_config(name: str, size: str, causal: bool = False) -> dict:
-    """The `model` part of a config; the peer has the baseline's."""
+    """The `model` part of a config; a peer has the baseline's."""
     return {
-        **variant_config(BASELINE if name == PEER else name),
+        **variant_config(BASELINE if name in PEERS else name),
         **SIZES[size],
         "num_heads": 8,
         "dropout": 0.1,
@@ -76,7 +89,7 @@ def model_config(name: str, size: str, causal: bool = False) -> dict:
 def build(name: str, size: str, causal: bool = False) -> SequenceClassifier:
     """Makes a model of those names, at a size of `SIZES`."""
     config = model_config(name, size, causal)
-    if name != PEER:
+    if name != KERAS_HUB:
         return build_classifier(config, VOCABULARY_SIZE, NUM_CLASSES)
     model = SequenceClassifier(
         VOCABULARY_SIZE,
@@ -94,9 +107,15 @@ def build(name: str, size: str, causal: bool = False) -> SequenceClassifier:
     return model
 
 
+def build_translator(name: str, size: str) -> EncoderDecoder:
+    """Makes an encoder-decoder of that name, at a size of `SIZES`."""
+    return build_encoder_decoder(model_config(name, size), NUM_SUBWORDS)
+
+
 def products(model, batch_size: int, length: int) -> list[Product]:
-    """The matrix products that a model's encoder states; none of a peer's."""
-    stated = getattr(model.encoder, "products", None)
+    """The matrix products that a classifier's encoder states; none of a peer's."""
+    is_classifier = isinstance(model, SequenceClassifier)
+    stated = is_classifier and getattr(model.encoder, "products", None)
     return stated(batch_size, length) if stated else []
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import models
-from benchmarks.calls import Setting, prepare
+from benchmarks.calls import Setting, check, prepare
 from benchmarks.timing import interleave, speedup
 from configs.published import SPEED
 from models.products import operations
@@ -36,7 +36,7 @@ def measure(
     row says so.
 
     Args:
-      names: of variants, or the outside peer.
+      names: of variants, or of outside peers.
       lengths: tokens in a sequence.
       tokens_per_batch: a batch holds as many sequences as fit, at least one.
       rounds: that count.
@@ -47,7 +47,7 @@ def measure(
         it must.
     """
     setting = Setting(**setting)
-    models.check(names, causal=setting.causal)
+    check(names, setting, _peers(setting))
     rows = []
     for length in lengths:
         batch_size = max(1, tokens_per_batch // length)
@@ -61,6 +61,8 @@ def measure(
         calls[PEAK] = _large_product(setting.precision)
         title = f"{setting.mode}, {length} tokens"
         seconds = interleave(calls, rounds, title)
+        for found in prepared.values():
+            found.close()
         peak = 2 * PEAK_SIZE**3 / statistics.median(seconds[PEAK]) / 1e9
         for name in names:
             row = {
@@ -84,6 +86,16 @@ def measure(
         timed = [row for row in rows if row["model"] == name]
         if len(timed) > 2:
             yield _fit(timed)
+
+
+def _peers(setting):
+    """The outside peers that do what the setting asks for."""
+    if setting.causal:
+        return []
+    able = [models.KERAS_HUB] if setting.task == "classification" else []
+    if setting.precision == "float32" and not setting.jit_compile:
+        able.append(models.PYTORCH)
+    return able
 
 
 def _figures(seconds, name, counted, peak):

@@ -111,6 +111,25 @@ def test_every_mode_and_precision_runs(mode, precision):
     assert row["parameters"] == models.build(name, "small").count_params()
 
 
+def test_translators_are_timed():
+    (row,) = speed.measure(["transformer"], [8], 16, 1, task="translation")
+    assert row["task"] == "translation" and row["seconds"] > 0 and "gflop" not in row
+    with pytest.raises(UserError, match="--causal: expected --task=classification"):
+        list(speed.measure(["transformer"], [8], task="translation", causal=True))
+
+
+@pytest.mark.parametrize("task", ["classification", "translation"])
+@pytest.mark.parametrize("mode", ["train", "inference"])
+def test_pytorch_is_timed(task, mode):
+    pytest.importorskip("torch")
+    names = [models.PYTORCH, "transformer"]
+    row, ours = speed.measure(names, [8], 16, 1, task=task, mode=mode)
+    assert row["seconds"] > 0 and row["ratio_to_transformer"] > 0
+    # PyTorch's attention has four biases.
+    attentions = LAYERS if task == "classification" else 3 * LAYERS
+    assert row["parameters"] == ours["parameters"] + attentions * 4 * 256
+
+
 def test_xla_runs():
     (row,) = speed.measure(
         PAIR[1:], [16], tokens_per_batch=16, rounds=1, jit_compile=True
@@ -128,7 +147,7 @@ def test_causal_models_are_timed_beside_the_floor():
     model = models.build(names[0], "small", causal=True)
     assert model.encoder.blocks[0].attention.causal
     with pytest.raises(UserError, match="--models: .*'keras-hub'"):
-        list(speed.measure([models.PEER], [16], causal=True))
+        list(speed.measure([models.KERAS_HUB], [16], causal=True))
 
 
 def test_what_there_is_no_memory_for_is_not_timed(monkeypatch):
@@ -242,7 +261,7 @@ def test_parameters(monkeypatch):
             assert ("parameters_literal" in row) == has_literal_form
 
 
-@pytest.mark.parametrize("name", ["bert", "keras-hub"])
+@pytest.mark.parametrize("name", ["bert", *models.PEERS])
 def test_models_that_cannot_be_had_are_named(name, monkeypatch):
     monkeypatch.setattr(models.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=f"--models: .*{name}"):

@@ -50,6 +50,19 @@ SEARCH = {
 }
 
 
+def losses(model, batch, training, label_smoothing):
+    """Smoothed losses, right tokens and real tokens, (batch, length) each."""
+    targets = batch["targets"]
+    start = tf.fill([tf.shape(targets)[0], 1], START)
+    before = tf.concat([start, targets[:, :-1]], axis=1)
+    # Where a target has ended there is nothing to see.
+    before = tf.where(targets == PADDING, PADDING, before)
+    logits = model(batch["inputs"], before, training=training)
+    found = smoothed_cross_entropy(targets, logits, label_smoothing)
+    right = tf.argmax(logits, axis=2, output_type=targets.dtype) == targets
+    return found, right, targets != PADDING
+
+
 class TranslationTask(Task):
     """The best checkpoint is that of the lowest loss a token. See `Task`."""
 
@@ -104,16 +117,8 @@ class TranslationTask(Task):
 
     def losses(self, model, batch, training):
         """See `Task.losses`; (batch, length) each, the loss smoothed."""
-        targets = batch["targets"]
-        start = tf.fill([tf.shape(targets)[0], 1], START)
-        before = tf.concat([start, targets[:, :-1]], axis=1)
-        # Where a target has ended there is nothing to see.
-        before = tf.where(targets == PADDING, PADDING, before)
-        logits = model(batch["inputs"], before, training=training)
         smoothing = self.config.train.label_smoothing
-        losses = smoothed_cross_entropy(targets, logits, smoothing)
-        right = tf.argmax(logits, axis=2, output_type=targets.dtype) == targets
-        return losses, right, targets != PADDING
+        return losses(model, batch, training, smoothing)
 
     def sums(self, model, batch):
         """Summed loss, right tokens, and tokens."""

@@ -1,0 +1,140 @@
+"""PyTorch's own Transformer as an outside peer, in a process of its own.
+
+Both libraries in one process would share its threads. In its favour it drops no
+attention weights, as no model here does.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from benchmarks import models
+
+LABEL_SMOOTHING = 0.1
+
+
+class Peer(NamedTuple):
+    """A process that makes one call each time it is asked."""
+
+    call: Callable[[], None]
+    parameters: int
+    close: Callable[[], None]
+
+
+def start(config: dict, batch_size: int, length: int) -> Peer:
+    """Starts a process with a model, an optimizer and a batch.
+
+    Args:
+      config: the `model` part of a config, and the fields of `calls.Setting`.
+      batch_size, length: of the batch.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    arguments = (there, config, batch_size, length)
+    process = context.Process(target=_serve, args=arguments, daemon=True)
+    process.start()
+    there.close()
+
+    def call():
+        here.send(True)
+        here.recv()
+
+    def close():
+        here.send(False)
+        process.join()
+
+    return Peer(call, here.recv(), close)
+
+
+def _serve(connection, config, batch_size, length):
+    import torch
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.manual_seed(0)
+    model, inputs, targets = _model(config, batch_size, length)
+    connection.send(sum(weight.numel() for weight in model.parameters()))
+    if config["mode"] == "train":
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+        cross_entropy = torch.nn.CrossEntropyLoss(
+            label_smoothing=LABEL_SMOOTHING if config["task"] == "translation" else 0.0
+        )
+
+        def step():
+            optimizer.zero_grad()
+            loss = cross_entropy(model(*inputs).flatten(0, -2), targets.flatten())
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+    else:
+        model.eval()
+
+        def step():
+            with torch.no_grad():
+                return model(*inputs).sum().item()
+
+    while connection.recv():
+        connection.send(step())
+
+
+def _model(config, batch_size, length):
+    """A model, its inputs, and targets."""
+    import torch
+    from torch import nn
+
+    d, shape = config["hidden_dim"], (batch_size, length)
+    sizes = {
+        "nhead": config["num_heads"],
+        "dim_feedforward": config["ffn_dim"],
+        "dropout": config["dropout"],
+        "batch_first": True,
+        "norm_first": True,
+    }
+    layers = config["num_layers"]
+
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(models.VOCABULARY_SIZE, d, padding_idx=0)
+            layer = nn.TransformerEncoderLayer(d, **sizes)
+            # Nested tensors are of no use to batches without padding.
+            self.encoder = nn.TransformerEncoder(
+                layer, layers, nn.LayerNorm(d), enable_nested_tensor=False
+            )
+            self.norm = nn.LayerNorm(d)
+            self.logits = nn.Linear(d, models.NUM_CLASSES)
+
+        def forward(self, tokens):
+            encoded = self.encoder(self.embedding(tokens) * d**0.5)
+            return self.logits(self.norm(encoded.mean(dim=1)))
+
+    class Translator(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(models.NUM_SUBWORDS, d, padding_idx=0)
+            self.transformer = nn.Transformer(
+                d, num_encoder_layers=layers, num_decoder_layers=layers, **sizes
+            )
+            mask = nn.Transformer.generate_square_subsequent_mask(length)
+            self.register_buffer("mask", mask)
+
+        def forward(self, source, target):
+            source, target = (self.embedding(x) * d**0.5 for x in (source, target))
+            decoded = self.transformer(
+                source, target, tgt_mask=self.mask, tgt_is_causal=True
+            )
+            return decoded @ self.embedding.weight.T
+
+    if config["task"] == "translation":
+        model = Translator()
+        inputs = torch.randint(4, models.NUM_SUBWORDS, (2, *shape)).unbind()
+        targets = inputs[1]
+    else:
+        model = Classifier()
+        inputs = (torch.randint(1, models.VOCABULARY_SIZE, shape),)
+        targets = torch.zeros(batch_size, dtype=torch.long)
+    for module in model.modules():
+        if isinstance(module, nn.MultiheadAttention):
+            module.dropout = 0.0
+    return model, inputs, targets
