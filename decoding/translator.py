@@ -54,6 +54,7 @@ class Translator:
         self._search = tf.function(
             # Not the inner function itself: a strategy would give it all rows.
             lambda rows: strategy.run(lambda rows: searched(rows), args=(rows,)),
+            reduce_retracing=not static_shapes,
             autograph=False,
         )
 

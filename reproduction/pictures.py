@@ -1,10 +1,13 @@
 """Pictures of results, each with what it shows in words."""
 
+import io
 import textwrap
 from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
+from PIL import Image
+from PIL.Image import Dither
 
 from common.paths import make_path
 from reporting.palette import look
@@ -14,6 +17,7 @@ from reproduction.settings import group
 from reproduction.sheet import Picture
 from reproduction.survey import Run
 
+SHADES = 64
 MARKED = 12  # points of a line, about
 MOST_LINES = 12  # more cannot be told apart
 # Characters of a legend's line: of two beside each other, and of one alone.
@@ -178,9 +182,11 @@ def _draw(axis, curve):
 def _save(figure, folder, name):
     folder = make_path(folder, "folder")
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / name).open("wb") as file:
-        # Without the library's version: the same results are the same file.
-        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=150)
+    # Lines on white need few colours: a quarter of the bytes, in a report of many.
+    picture = Image.open(drawn).convert("RGB").quantize(SHADES, dither=Dither.NONE)
+    picture.save(folder / name, optimize=True)
 
 
 def _tell(title, curves, place):

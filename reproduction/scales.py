@@ -172,8 +172,8 @@ LAPTOP = Scale(
     name="laptop",
     meaning=(
         "Laptop scale: models of width 64 to 128 on a part of the data, a few minutes "
-        "each on two CPU cores. It shows that everything runs and learns, and does not "
-        "stand in for the paper's figures."
+        "each on two CPU cores. It shows that everything runs, and does not stand in "
+        "for the paper's figures."
     ),
     seeds=1,
     fidelity_seeds=3,

@@ -95,9 +95,14 @@ def _draw(rows, folder):
         found = [row for row in rows if row["languages"] == name and row["runs"]]
         labels = [f"{row['rate']:g}\n{row['warmup']:,}" for row in found]
         means = [row["bleu"] for row in found]
-        low = [row["bleu"] - row["lowest"] for row in found]
-        high = [row["highest"] - row["bleu"] for row in found]
-        axis.errorbar(range(len(found)), means, [low, high], marker="o", capsize=4)
+        # A line for each learning rate: between two of them there is nothing.
+        for rate in dict.fromkeys(row["rate"] for row in found):
+            places = [i for i, row in enumerate(found) if row["rate"] == rate]
+            own = [found[i] for i in places]
+            low = [row["bleu"] - row["lowest"] for row in own]
+            high = [row["highest"] - row["bleu"] for row in own]
+            middle = [row["bleu"] for row in own]
+            axis.errorbar(places, middle, [low, high], marker="o", capsize=4)
         axis.set_xticks(range(len(found)), labels)
         axis.set(title=name, xlabel="lr_max, warm-up steps", ylabel=AS_PUBLISHED)
         axis.margins(x=0.08, y=0.15)
@@ -109,7 +114,7 @@ def _draw(rows, folder):
                 f"lr_max {best['rate']:g} and {best['warmup']:,} warm-up steps."
             )
     figure.tight_layout()
-    figure.savefig(folder / "figure2.png", dpi=120)
+    figure.savefig(folder / "figure2.png", dpi=120, metadata={"Software": None})
     caption = (
         "Each run's highest BLEU: mean over seeds, from the lowest to the highest."
     )
