@@ -1,5 +1,5 @@
 # make setup      builds .venv once, and anew after an interruption or when pins change
-# make reproduce  trains and compares all models at laptop scale
+# make reproduce  trains and compares six models at laptop scale
 # make test       lints and tests
 # make test-fast  the same without what is slow, for the change in hand
 # make test-all   the same with what takes long
@@ -45,7 +45,7 @@ $(INSTALLED_DEV): | $(INSTALLED)
 	@touch $(INSTALLED) $@
 
 reproduce: setup
-	@echo "Training four TransEvolve variants and the Transformer on short ListOps"
+	@echo "Training five TransEvolve variants and the Transformer on short ListOps"
 	$(BIN)/python reproduce.py --output=$(RUNS)
 
 lint: setup-dev

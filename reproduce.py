@@ -27,7 +27,7 @@ OUTPUT = flags.DEFINE_string("output", "runs/reproduce", "Folder of runs and res
 ONLY = flags.DEFINE_string(
     "only", "", "Regular expression: only runs whose name it is found in."
 )
-VARIANTS = flags.DEFINE_list("variants", None, "Instead of the paper's five.")
+VARIANTS = flags.DEFINE_list("variants", None, "Models instead of the usual ones.")
 DRY_RUN = flags.DEFINE_bool(
     "dry_run", False, "Print the runs, with an estimate of their time, and stop."
 )

@@ -22,6 +22,8 @@ from training.trainer import one_device_trainer
 
 BASELINE = "transformer"
 SETTING = Setting("listops", "listops", "laptop")
+# The paper's, and its future work.
+COMPARED = [*variants(in_paper=True), "transevolve-fullff-1-linear"]
 TIMED_ROUNDS, UPDATES_PER_ROUND = 7, 10
 MARGIN = 10  # points above always answering the most frequent class
 
@@ -35,7 +37,7 @@ def compare(output, names: list[str] | None = None) -> tuple[str, bool]:
 
     Args:
       output: folder with the runs below it.
-      names: of the variants; None for the paper's five. The Transformer always runs,
+      names: of the variants; None for `COMPARED`. The Transformer always runs, last,
         as what the others are compared with.
 
     Returns:
@@ -47,7 +49,8 @@ def compare(output, names: list[str] | None = None) -> tuple[str, bool]:
         settings.
     """
     places = Places(make_path(output, "--output"), "comparison")
-    names = list(dict.fromkeys([*(names or variants(in_paper=True)), BASELINE]))
+    others = dict.fromkeys(name for name in names or COMPARED if name != BASELINE)
+    names = [*others, BASELINE]
     experiments = [Experiment(SETTING, name) for name in names]
     configs = {one.variant: one.config(places.data(SETTING)) for one in experiments}
     if failed := run_all(experiments, places, "one_device"):

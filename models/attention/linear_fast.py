@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-# Queries and keys of a causal chunk.
-CHUNK = 64
+# Queries and keys of a causal chunk, at most.
+CHUNK = 128
 
 
 class Shared(NamedTuple):
@@ -147,15 +147,24 @@ def _times_transposed(queries, keys, inside, y, causal):
     return ops.matmul(keys, sums) + transposed_times(inside, y), sums
 
 
+def chunk_size(length) -> int:
+    """C, which divides a static length if there is such a size: nothing is padded."""
+    if not isinstance(length, int):
+        return CHUNK
+    divisors = (c for c in range(min(length, CHUNK), CHUNK // 2, -1) if not length % c)
+    return next(divisors, CHUNK)
+
+
 def chunks(x, filler=0):
     """(batch, heads, length, size) to (batch, heads, chunks, C, size)."""
-    batch, heads, length, size = ops.shape(x)
-    missing = -length % CHUNK
+    batch, heads, length, width = ops.shape(x)
+    size = chunk_size(length)
+    missing = -length % size
     if not isinstance(missing, int) or missing:
-        end = ops.full((batch, heads, missing, size), filler, x.dtype)
+        end = ops.full((batch, heads, missing, width), filler, x.dtype)
         x = ops.concatenate([x, end], axis=2)
-    count = (length + CHUNK - 1) // CHUNK
-    return ops.reshape(x, (batch, heads, count, CHUNK, size))
+    count = (length + size - 1) // size
+    return ops.reshape(x, (batch, heads, count, size, width))
 
 
 def whole(x, length):
@@ -171,13 +180,26 @@ def within(queries, keys):
 
 def _before(sums):
     """For each chunk the sum over those before it, (batch, heads, chunks, f, v)."""
-    before = ops.cumsum(sums, axis=2)[:, :, :-1]
-    return ops.concatenate([ops.zeros_like(sums[:, :, :1]), before], axis=2)
+    return _mixed(earlier(sums), sums)
 
 
 def _after(sums):
     """For each chunk the sum over those after it."""
-    return ops.flip(_before(ops.flip(sums, axis=2)), axis=2)
+    return _mixed(_transpose(earlier(sums)), sums)
+
+
+def earlier(x):
+    """Whether a chunk (column) comes before another (row); of arrays with chunks."""
+    order = ops.arange(ops.shape(x)[2])
+    return order[None, :] < order[:, None]
+
+
+def _mixed(weights, sums):
+    """Sums over chunks, by a product: `ops.cumsum` takes several times as long."""
+    batch, heads, count, features, size = ops.shape(sums)
+    flat = ops.reshape(sums, (batch, heads, count, features * size))
+    mixed = ops.matmul(ops.cast(weights, sums.dtype), flat)
+    return ops.reshape(mixed, ops.shape(sums))
 
 
 def transposed_times(x, y):

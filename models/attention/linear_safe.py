@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention.heads import MASKED
-from models.attention.linear_fast import chunks, transposed_times, whole, within
+from models.attention.linear_fast import (
+    chunks,
+    earlier,
+    transposed_times,
+    whole,
+    within,
+)
 
 # Below any logarithm that counts, and far above `MASKED`.
 FLOOR = -1e8
@@ -73,9 +79,7 @@ def attend(queries, keys: Keys, values, causal: bool):
     # Of all chunks before: each feature's maximum, and sums relative to it.
     own = sums_of(Keys(features, biases), values)
     maxima = own.maxima[:, :, :, 0]  # (batch, heads, chunks, f)
-    order = ops.arange(ops.shape(maxima)[2])
-    earlier = (order[None, :] < order[:, None])[..., None]
-    others = ops.where(earlier, maxima[:, :, None], MASKED)
+    others = ops.where(earlier(maxima)[..., None], maxima[:, :, None], MASKED)
     before = largest(others, axis=3)  # (batch, heads, chunks, 1, f)
     factors = ops.exp(others - before)
     sums = ops.einsum("bhcef,bhefv->bhcfv", factors, own.values)

@@ -99,24 +99,22 @@ def products(units, length, features, size, depths, causal) -> list[Product]:
     Args:
       units: of batch and heads together.
     """
+    chunk = linear_fast.chunk_size(length)
+    count = -(-length // chunk)
     found = []
     # Those of all depths' denominators have a column a depth and one more.
-    for name, count, columns in (("", depths, size), ("sums: ", 1, depths + 1)):
-        found += with_gradients(
-            f"{name}keys times values",
-            count,
-            units,
-            (features, length, columns),
-            "left",
-        )
-        found += with_gradients(
-            f"{name}queries times sums", count, units, (length, features, columns)
-        )
+    for name, calls, columns in (("", depths, size), ("sums: ", 1, depths + 1)):
+        times = (features, length, columns)
+        found += with_gradients(f"{name}keys times values", calls, units, times, "left")
+        times = (length, features, columns)
+        found += with_gradients(f"{name}queries times sums", calls, units, times)
         if causal:
-            chunks = units * -(-length // linear_fast.CHUNK)
-            sizes = (linear_fast.CHUNK, linear_fast.CHUNK, columns)
-            found += with_gradients(f"{name}within chunks", count, chunks, sizes)
+            times = (chunk, chunk, columns)
+            found += with_gradients(f"{name}within chunks", calls, units * count, times)
+            # Which chunks come before is no variable: one gradient.
+            times = (count, count, features * columns)
+            found += with_gradients(f"{name}chunks before", calls, units, times)[::2]
     if causal:
-        sizes = (linear_fast.CHUNK, features, linear_fast.CHUNK)
-        found += with_gradients("chunks", 1, chunks, sizes, "right")
+        times = (chunk, features, chunk)
+        found += with_gradients("chunks", 1, units * count, times, "right")
     return found

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import models
+from models.attention.linear_fast import CHUNK
 from models.products import operations
 from tests.models.graphs import taken_operations
 from tests.shallow import representatives, shallow_variant
@@ -14,7 +15,7 @@ BATCH, LENGTH = 2, 96
 NAMES = representatives()
 
 
-def traced_operations(model, training):
+def traced_operations(model, training, length=LENGTH):
     """Operations of all products in the traced step of the model."""
 
     @tf.function
@@ -24,7 +25,7 @@ def traced_operations(model, training):
         weights = [weight.value for weight in model.trainable_weights]
         return tape.gradient(loss, weights) if training else loss
 
-    graph = step.get_concrete_function(tf.TensorSpec([BATCH, LENGTH], tf.int32)).graph
+    graph = step.get_concrete_function(tf.TensorSpec([BATCH, length], tf.int32)).graph
     return sum(_product_operations(op) for op in taken_operations(graph))
 
 
@@ -64,6 +65,16 @@ def test_counted_operations_are_those_of_the_graph(name, monkeypatch):
             layers = config["num_blocks"] * config["num_depths"]
             traced -= (not training) * layers * 2 * (2 * 256 * 256 * 1024)
         # Pooling, logits, time vectors, and the literal form's einsums are extra.
+        assert operations(products, training) == pytest.approx(traced, rel=0.01)
+
+
+def test_counted_operations_of_causal_chunks(monkeypatch):
+    monkeypatch.setattr(models, "variant_config", shallow_variant)
+    name, length = "transevolve-fullff-1-linear", 3 * CHUNK - 5
+    model = models.build(name, "small", causal=True)
+    products = models.products(model, BATCH, length)
+    for training in (True, False):
+        traced = traced_operations(model, training, length)
         assert operations(products, training) == pytest.approx(traced, rel=0.01)
 
 

@@ -8,6 +8,7 @@ from benchmarks.memory import peak_bytes, run_alone
 from decoding.beam_search import beam_search
 from models import base_of, build_classifier, build_encoder_decoder, variant_config
 from models.attention.cache import leaves, num_bytes
+from models.attention.linear_fast import CHUNK
 from models.convert import with_attention
 from tests.models.builders import (
     SMALL_CONFIGS,
@@ -73,6 +74,19 @@ def test_many_features_come_near_the_exact_form(exact):
 
     assert error(8192) < 0.25 * error(64)
     assert error(8192) < 0.02 * np.abs(expected).mean()
+
+
+def test_lengths_may_be_unknown(name):
+    """As where one graph serves texts of all lengths."""
+    import tensorflow as tf
+
+    model = build_any(SMALL_CONFIGS[name], decoder=True)
+    texts = [tf.TensorSpec([None, None], tf.int32)] * 2
+    call = tf.function(lambda *x: model(*x), input_signature=texts)
+    for length in (3, CHUNK + 3):
+        x = tokens(length=length), tokens(length=length, seed=1)
+        found = numpy(call(*map(tf.constant, x)))
+        np.testing.assert_allclose(found, numpy(model(*x)), atol=1e-4)
 
 
 def states_after(model, length):

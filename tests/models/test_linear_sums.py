@@ -199,7 +199,7 @@ def gradients(arrays, direction, causal):
 @settings(max_examples=20)
 @given(
     length=st.integers(1, 2 * CHUNK + 1),
-    spread=st.floats(0, 300),
+    spread=st.floats(0, 200),
     zeros=st.floats(0, 0.95),
     padding=st.floats(0, 1),
     causal=st.booleans(),
