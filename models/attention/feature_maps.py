@@ -3,6 +3,8 @@
 To add one, write its class here and name it in `FEATURE_MAPS`.
 """
 
+import abc
+
 import numpy as np
 from keras import ops
 
@@ -15,7 +17,7 @@ KERNELS = ("softmax", "relu")
 NUM_DRAWS = 16
 
 
-class FeatureMap:
+class FeatureMap(abc.ABC):
     """A map of heads of `size` numbers to as many or more features, none negative.
 
     Attributes:
@@ -32,13 +34,13 @@ class FeatureMap:
         self.size = size
         self.num_features = num_features
 
+    @abc.abstractmethod
     def queries(self, x, draw=0):
         """Features of queries, (..., f), of (..., size).
 
         Args:
           draw: which random vectors to take, for a map that has some.
         """
-        raise NotImplementedError
 
     def keys(self, x, draw=0):
         """Features of keys, and the logarithm of a factor on those of each key.
