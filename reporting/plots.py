@@ -45,14 +45,10 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
                 axis.plot(*zip(*points, strict=True), markersize=4, **drawn)
         if lengths[-1] > WIDE * lengths[0]:
             axis.set_xscale("log", base=2)
-        axis.xaxis.set_major_locator(FixedLocator(lengths))
-        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axis.xaxis.set_minor_locator(NullLocator())
+        _mark(axis, lengths)
         axis.margins(y=0.1)
         axis.set_ylabel(LABELS[field])
         axis.set_ylim(bottom=0)
-        axis.grid(alpha=0.3)
-        axis.spines[["top", "right"]].set_visible(False)
         _name(figure, axis, lines)
     axes[-1].set_xlabel("length (tokens)")
     figure.suptitle(title, fontsize=11)
@@ -82,17 +78,22 @@ def plot_errors(rows: list[dict], path) -> None:
     axis.plot(counts, law, color="black", linestyle=":", label="as 1 / √m")
     axis.set_xscale("log", base=2)
     axis.set_yscale("log")
-    axis.xaxis.set_major_locator(FixedLocator(counts))
-    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axis.xaxis.set_minor_locator(NullLocator())
+    _mark(axis, counts)
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.yaxis.set_minor_locator(NullLocator())
     axis.set(xlabel="random features (m)", ylabel="relative error of the weights")
-    axis.grid(alpha=0.3)
-    axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False)
     _save(figure, path)
+
+
+def _mark(axis, places):
+    """Ticks at these places alone, a grid, and no frame."""
+    axis.xaxis.set_major_locator(FixedLocator(places))
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.grid(alpha=0.3)
+    axis.spines[["top", "right"]].set_visible(False)
 
 
 def _save(figure, path):
