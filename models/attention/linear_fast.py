@@ -180,26 +180,52 @@ def within(queries, keys):
 
 def _before(sums):
     """For each chunk the sum over those before it, (batch, heads, chunks, f, v)."""
-    return _mixed(earlier(sums), sums)
+    return _flat(sums, earlier)
 
 
 def _after(sums):
     """For each chunk the sum over those after it."""
-    return _mixed(_transpose(earlier(sums)), sums)
+    return _flat(sums, lambda rows: _transpose(earlier(rows)))
 
 
 def earlier(x):
     """Whether a chunk (column) comes before another (row); of arrays with chunks."""
-    order = ops.arange(ops.shape(x)[2])
+    order = ops.arange(ops.shape(x)[-2])
     return order[None, :] < order[:, None]
 
 
-def _mixed(weights, sums):
-    """Sums over chunks, by a product: `ops.cumsum` takes several times as long."""
+def _flat(sums, which):
     batch, heads, count, features, size = ops.shape(sums)
-    flat = ops.reshape(sums, (batch, heads, count, features * size))
-    mixed = ops.matmul(ops.cast(weights, sums.dtype), flat)
-    return ops.reshape(mixed, ops.shape(sums))
+    rows = ops.reshape(sums, (batch, heads, count, features * size))
+    return ops.reshape(_others(rows, which), ops.shape(sums))
+
+
+def _others(rows, which):
+    """For each row the sum over others, (batch, heads, count, width).
+
+    By products, since `ops.cumsum` takes several times as long. Many rows go in
+    groups, as tokens go in chunks: time stays linear.
+    """
+    count = ops.shape(rows)[2]
+    if _is_few(count):
+        return ops.matmul(ops.cast(which(rows), rows.dtype), rows)
+    groups = chunks(rows)
+    own = ops.matmul(ops.cast(which(groups), rows.dtype), groups)
+    others = _others(ops.sum(groups, axis=3), which)
+    return whole(own + others[:, :, :, None], count)
+
+
+def triangles(count):
+    """Of the products over so many chunks: [(rows of a product, products)]."""
+    if _is_few(count):
+        return [(count, 1)]
+    size = chunk_size(count)
+    groups = -(-count // size)
+    return [(size, groups), *triangles(groups)]
+
+
+def _is_few(count):
+    return not isinstance(count, int) or count <= CHUNK
 
 
 def transposed_times(x, y):

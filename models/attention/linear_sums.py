@@ -112,8 +112,10 @@ def products(units, length, features, size, depths, causal) -> list[Product]:
             times = (chunk, chunk, columns)
             found += with_gradients(f"{name}within chunks", calls, units * count, times)
             # Which chunks come before is no variable: one gradient.
-            times = (count, count, features * columns)
-            found += with_gradients(f"{name}chunks before", calls, units, times)[::2]
+            for rows, groups in linear_fast.triangles(count):
+                times = (rows, rows, features * columns)
+                before = with_gradients("chunks before", calls, units * groups, times)
+                found += before[::2]
     if causal:
         times = (chunk, features, chunk)
         found += with_gradients("chunks", 1, units * count, times, "right")

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import models
+from models.attention import linear_fast
 from models.attention.linear_fast import CHUNK
 from models.products import operations
 from tests.models.graphs import taken_operations
@@ -68,9 +69,11 @@ def test_counted_operations_are_those_of_the_graph(name, monkeypatch):
         assert operations(products, training) == pytest.approx(traced, rel=0.01)
 
 
-def test_counted_operations_of_causal_chunks(monkeypatch):
+@pytest.mark.parametrize("chunk, length", [(CHUNK, 3 * CHUNK - 5), (4, 100)])
+def test_counted_operations_of_causal_chunks(chunk, length, monkeypatch):
     monkeypatch.setattr(models, "variant_config", shallow_variant)
-    name, length = "transevolve-fullff-1-linear", 3 * CHUNK - 5
+    monkeypatch.setattr(linear_fast, "CHUNK", chunk)
+    name = "transevolve-fullff-1-linear"
     model = models.build(name, "small", causal=True)
     products = models.products(model, BATCH, length)
     for training in (True, False):

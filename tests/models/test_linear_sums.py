@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from models.attention import linear_sums
+from models.attention import linear_fast, linear_sums
 from models.attention.heads import MASKED
 from models.attention.linear_fast import CHUNK
 from models.attention.linear_safe import Keys
@@ -125,6 +125,20 @@ def test_long_texts(spread, causal):
     arrays = queries[one], keys[one], biases[*one, :, :1], values[:1, *one]
     found, _ = compute(*arrays, causal)
     assert_near(found, oracle(*arrays, causal))
+
+
+@pytest.mark.parametrize("length", [5 * 4, 25 * 4, 103])
+@pytest.mark.parametrize("spread", [1, 200])
+def test_more_chunks_than_one_product_takes(length, spread, monkeypatch):
+    """So they go in groups, and 25 of them in groups of groups."""
+    monkeypatch.setattr(linear_fast, "CHUNK", 4)
+    arrays = draw(length, spread, zeros=0.3, padding=0.2)
+    found, _ = compute(*arrays, True)
+    assert_near(found, oracle(*arrays, True))
+    direction = np.random.default_rng(5).normal(size=arrays[3].shape)
+    *_, by_values = gradients(arrays, direction.astype("float32"), True)
+    *_, expected = oracle_gradients(*arrays, direction, True)
+    assert_near(by_values, expected, 1e-4)
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
