@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from models.attention import linear_decoding, linear_safe, linear_sums
-from models.attention.heads import MASKED, merge_heads, split_heads
+from models.attention.heads import MASKED
 from models.attention.linear_features import LinearFeatures
 from models.attention.softmax import SoftmaxAttention, SoftmaxStep
 from models.products import with_gradients
@@ -26,10 +26,10 @@ class LinearAttention(LinearFeatures, SoftmaxAttention):
         self.build_features(self.width // self.num_heads)
 
     def call(self, x, context, padding_mask=None, training=None):
-        """See `Attention`; a `linear_sums.LinearState`, and the values by head."""
+        """See `Attention`; a `linear_sums.LinearState`, and the values."""
         queries, keys, values = self._project(x, context)
         draw = self.draw(training)
-        queries = self.query_features(self._scaled(queries), draw)
+        queries = self._queries(queries, draw)
         keys = self._keys(keys, padding_mask, draw)
         return linear_sums.start(
             queries, keys, self.causal, self.width // self.num_heads
@@ -38,7 +38,7 @@ class LinearAttention(LinearFeatures, SoftmaxAttention):
     def attend(self, state, depth, values):
         """(batch, queries, d), heads merged."""
         state, values = state
-        return merge_heads(linear_sums.attend(state, 0, values))
+        return linear_sums.attend(state, 0, values)
 
     def empty_cache(self, batch_size, beams):
         """A `State`; see `linear_decoding.LinearStep`."""
@@ -49,23 +49,20 @@ class LinearAttention(LinearFeatures, SoftmaxAttention):
 
     def step(self, x, constants, cache, visible):
         """The `LinearStep` of (batch, beams, d), and its values."""
-        queries, keys, values = self._split(self.query_key_value(x))
-        queries = self.query_features(self._scaled(queries))
-        step = linear_decoding.step(queries, self._keys(keys), cache)
-        attended, step = linear_decoding.attend_step(step, 0, merge_heads(values))
+        queries, keys, values = self._parts(self.query_key_value(x))
+        queries, keys = self._queries(queries), self._keys(keys)
+        step = linear_decoding.step(queries, keys, cache)
+        attended, step = linear_decoding.attend_step(step, 0, values)
         return SoftmaxStep(attended, step.cache)
 
     def memory(self, context, values, padding_mask=None):
         """The `Sums` of a source: of one size, whatever its length."""
-        keys, values = self._split(self.key_value(context))
-        return linear_decoding.memory(
-            self._keys(keys, padding_mask), merge_heads(values)
-        )
+        keys, values = self._parts(self.key_value(context))
+        return linear_decoding.memory(self._keys(keys, padding_mask), values)
 
     def attend_to_memory(self, x, memory):
         """(batch, beams, d) for each depth, all the same."""
-        queries = split_heads(self.query(x), self.num_heads)
-        queries = self.query_features(self._scaled(queries))
+        queries = self._queries(self.query(x))
         (attended,) = linear_decoding.attend_to_memory(queries, memory)
         return [ops.cast(attended, self.compute_dtype)] * self.num_depths
 
@@ -87,8 +84,13 @@ class LinearAttention(LinearFeatures, SoftmaxAttention):
     def _scaled(self, x):
         return x * x.shape[-1] ** -0.25 if self.feature_map.is_softmax else x
 
+    def _queries(self, queries, draw=None):
+        """phi of (batch, queries, d)."""
+        return self.query_features(self._scaled(self._by_head(queries)), draw)
+
     def _keys(self, keys, padding_mask=None, draw=None):
-        """`Keys` of (batch, heads, keys, d/H)."""
+        """`Keys` of (batch, keys, d)."""
+        keys = self._by_head(keys)
         features, logs = self.key_features(self._scaled(keys), draw)
         if logs is None:
             logs = ops.zeros_like(keys[..., :1], "float32")

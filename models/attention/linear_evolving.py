@@ -5,7 +5,7 @@ from keras import ops
 
 from models.attention import linear_decoding, linear_safe, linear_sums
 from models.attention.evolving import TimeEvolvingAttention
-from models.attention.heads import MASKED, merge_heads, split_heads
+from models.attention.heads import MASKED, split_heads
 from models.attention.linear_features import LinearFeatures
 from models.dense import linear
 from models.products import with_gradients
@@ -38,8 +38,7 @@ class LinearEvolvingAttention(LinearFeatures, TimeEvolvingAttention):
 
     def attend(self, state, depth, values):
         """(batch, queries, d), heads merged, of values (batch, keys, d)."""
-        values = split_heads(ops.cast(values, self.compute_dtype), self.num_heads)
-        return merge_heads(linear_sums.attend(state, depth, values))
+        return linear_sums.attend(state, depth, ops.cast(values, self.compute_dtype))
 
     def directions(self):
         """Of keys that are scaled, as `_keys` are."""

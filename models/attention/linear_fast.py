@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from models.attention.heads import merge_heads, split_heads
+
 # Queries and keys of a causal chunk, at most.
 CHUNK = 128
 
@@ -26,27 +28,43 @@ class Shared(NamedTuple):
     Attributes:
       queries, keys: phi(q), phi(k), (batch, heads, length, f).
       within: P, (batch, heads, chunks, C, C); None if not causal.
-      totals: phi(Q) phi(K)^T times the columns that were given, over the keys that a
-        query sees, (batch, heads, n, columns).
-      carriers: {depth: arrays of zeros as G, X, S, dS are}. Their gradients are these.
-        A depth takes its own out: used twice, factors would add up before they
-        multiply.
 
-    Automatic differentiation takes all but the totals and the carriers for constants.
+    Automatic differentiation takes all of them for constants.
     """
 
     queries: Any
     keys: Any
     within: Any
-    totals: Any
-    carriers: dict
 
 
-def share(queries, keys, columns, causal: bool, num_depths: int, size: int) -> Shared:
+class Depth(NamedTuple):
+    """What a depth has of its own. To automatic differentiation all but biases,
+    denominators and carriers are constants.
+
+    Attributes:
+      biases: b, (batch, heads, m, 1).
+      denominators: phi(Q) z, (batch, heads, n, 1).
+      weights: w = e^(b - max b), in chunks if causal; 0 at padding.
+      inverses: 1 / (phi(Q) z), in chunks if causal; 0 for a query that sees no feature.
+      carriers: arrays of zeros as G, X, S, dS are. Their gradients are these.
+    """
+
+    biases: Any
+    denominators: Any
+    weights: Any
+    inverses: Any
+    carriers: tuple
+
+
+def share(queries, keys, columns, causal: bool, num_depths: int, size: int):
     """Of features (batch, heads, length, f), for values of a size.
 
     Args:
-      columns: (batch, heads, m, count), to be summed for `Shared.totals`.
+      columns: (batch, heads, m, count).
+
+    Returns:
+      `Shared`; phi(Q) phi(K)^T times the columns, over the keys that a query sees,
+      (batch, heads, n, count); and the carriers of each depth.
     """
     length = ops.shape(queries)[2]
     if causal:
@@ -84,49 +102,69 @@ def share(queries, keys, columns, causal: bool, num_depths: int, size: int) -> S
         return (inside, totals, *carriers * num_depths), backward
 
     inside, totals, *carriers = start(queries, keys, columns)
-    carriers = {i: carriers[4 * i : 4 * i + 4] for i in range(num_depths)}
+    carriers = [tuple(carriers[i : i + 4]) for i in range(0, 4 * num_depths, 4)]
     queries, keys, inside = map(ops.stop_gradient, (queries, keys, inside))
     if causal:
-        return Shared(queries, keys, inside, whole(totals, length), carriers)
-    return Shared(queries, keys, None, totals, carriers)
+        return Shared(queries, keys, inside), whole(totals, length), carriers
+    return Shared(queries, keys, None), totals, carriers
 
 
-def attend(shared: Shared, carriers, values, weights, inverses):
-    """out of a depth, (batch, heads, n, v).
+def attend(shared: Shared, depth: Depth, values):
+    """out of a depth, (batch, n, d), heads merged, of values (batch, m, d).
 
-    Args:
-      carriers: of the depth.
-      values: V, (batch, heads, m, v).
-      weights: w, (batch, heads, m, 1), 0 at padding.
-      inverses: 1 / (phi(Q) z), (batch, heads, n, 1).
+    Of what is as large as the values, only X and the output are kept for the gradient.
     """
     causal = shared.within is not None
-    length = ops.shape(values)[2]
-    arrays = (values, weights, inverses)
-    if causal:
-        arrays = map(chunks, arrays)
     inside = shared.within if causal else ops.zeros((), values.dtype)
+    num_heads = shared.queries.shape[1]
+
+    def by_head(x):
+        x = split_heads(x, num_heads)
+        return chunks(x) if causal else x
+
+    def joined(x, length):
+        return whole(x, length) if causal else x
 
     @ops.custom_gradient
-    def attend(values, weights, inverses, queries, keys, inside, *carriers):
-        weighted = weights * values
+    def attend(values, biases, denominators, *constants_and_carriers):
+        weights, inverses, queries, keys, inside = constants_and_carriers[:5]
+        weighted = by_head(values) * weights
         attended, sums = _times(queries, keys, inside, weighted, causal)
+        num_queries, num_keys = ops.shape(denominators)[2], ops.shape(values)[1]
+        outputs = merge_heads(joined(attended * inverses, num_queries))
 
         def backward(d_outputs):
-            slopes = d_outputs * inverses
-            d_inverses = ops.sum(d_outputs * attended, axis=-1, keepdims=True)
+            slopes = by_head(d_outputs) * inverses
             d_weighted, d_sums = _times_transposed(
                 queries, keys, inside, slopes, causal
             )
-            d_weights = ops.sum(d_weighted * values, axis=-1, keepdims=True)
-            d_values = weights * d_weighted
-            factors = (slopes, weighted, sums, d_sums)
-            return d_values, d_weights, d_inverses, None, None, None, *factors
+            d_biases = ops.sum(d_weighted * weighted, axis=-1, keepdims=True)
+            d_biases = joined(d_biases, num_keys)
+            sizes = (*ops.shape(outputs)[:2], num_heads, -1)
+            products = ops.reshape(d_outputs * outputs, sizes)
+            products = ops.einsum("bnhv->bhn", products)[..., None]
+            d_denominators = -products * joined(inverses, num_queries)
+            return (
+                merge_heads(joined(d_weighted * weights, num_keys)),
+                ops.cast(d_biases, biases.dtype),
+                ops.cast(d_denominators, denominators.dtype),
+                *[None] * 5,
+                *(slopes, weighted, sums, d_sums),
+            )
 
-        return attended * inverses, backward
+        return outputs, backward
 
-    outputs = attend(*arrays, shared.queries, shared.keys, inside, *carriers)
-    return whole(outputs, length) if causal else outputs
+    return attend(
+        values,
+        depth.biases,
+        depth.denominators,
+        depth.weights,
+        depth.inverses,
+        shared.queries,
+        shared.keys,
+        inside,
+        *depth.carriers,
+    )
 
 
 def _times(queries, keys, inside, x, causal):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention import linear_fast, linear_safe
+from models.attention.heads import merge_heads, split_heads
 from models.attention.linear_safe import FLOOR, Keys, largest
 from models.products import Product, with_gradients
 
@@ -26,20 +27,18 @@ class LinearState(NamedTuple):
     """What one block's depths share.
 
     Attributes:
-      queries: phi(q), (batch, heads, n, f).
-      keys: `Keys`.
       shared: `linear_fast.Shared`.
-      weights: list of e^(b^l - max), (batch, heads, m, 1).
-      inverses: list of 1 / (phi(q) z^l), (batch, heads, n, 1); 0 for a query that sees
-        no feature.
+      depths: {depth: `linear_fast.Depth`}. Each attends once and takes its own out:
+        used twice, the factors that it hands back would add up before they multiply.
+      features: {"queries": phi(q), "keys": phi(k)}, (batch, heads, length, f), for the
+        safe evaluation. A depth hands them on to the next. If all took the same ones,
+        the backward pass would add up zeros of each depth that took the fast one.
       safe: scalar, whether the fast evaluation serves.
     """
 
-    queries: Any
-    keys: Any
     shared: Any
-    weights: list
-    inverses: list
+    depths: dict
+    features: dict
     safe: Any
 
 
@@ -52,45 +51,49 @@ def start(queries, keys: Keys, causal: bool, size: int) -> LinearState:
     # denominators are zero for good.
     seen = ops.cast(biases[..., :1] > FLOOR, weights.dtype)
     columns = ops.cast(ops.concatenate([weights, seen], axis=-1), queries.dtype)
-    shared = linear_fast.share(
+    shared, totals, carriers = linear_fast.share(
         queries, keys.features, columns, causal, num_depths, size
     )
-    sums = ops.cast(shared.totals, "float32")
-    denominators, counts = sums[..., :num_depths], sums[..., num_depths:]
+    totals = ops.cast(totals, "float32")
+    denominators, counts = totals[..., :num_depths], totals[..., num_depths:]
     sound = ops.logical_or(denominators > SMALL, counts <= 0)
     nothing = denominators <= SMALL  # or not sound, and then not used
     inverses = ops.where(nothing, 0.0, 1 / ops.where(nothing, 1.0, denominators))
-    inverses = ops.cast(inverses, queries.dtype)
-    return LinearState(
-        queries,
-        keys,
-        shared,
-        ops.split(columns, num_depths + 1, axis=-1)[:-1],
-        ops.split(inverses, num_depths, axis=-1),
-        ops.stop_gradient(ops.all(sound)),
+    constants = columns[..., :num_depths], ops.cast(inverses, queries.dtype)
+    if causal:
+        constants = map(linear_fast.chunks, constants)
+    constants = map(ops.stop_gradient, constants)
+    columns = (
+        ops.split(x, num_depths, axis=-1) for x in (biases, denominators, *constants)
     )
+    depths = map(linear_fast.Depth, *columns, carriers)
+    features = {"queries": queries, "keys": keys.features}
+    safe = ops.stop_gradient(ops.all(sound))
+    return LinearState(shared, dict(enumerate(depths)), features, safe)
 
 
 def attend(state: LinearState, depth: int, values):
-    """What a depth attends: (batch, heads, n, v) of values (batch, heads, m, v).
+    """What a depth attends: (batch, n, d), heads merged, of values (batch, m, d).
 
     Raises:
       KeyError: if this depth has attended before.
     """
     causal = state.shared.within is not None
-    carriers = state.shared.carriers.pop(depth)
+    own = state.depths.pop(depth)
+    queries, features = state.features["queries"], state.features["keys"]
 
     def fast():
-        weights, inverses = state.weights[depth], state.inverses[depth]
-        return linear_fast.attend(state.shared, carriers, values, weights, inverses)
+        return linear_fast.attend(state.shared, own, values), queries, features
 
     def safe():
-        bias = state.keys.biases[..., depth : depth + 1]
-        keys = Keys(state.keys.features, bias)
-        attended = linear_safe.attend(state.queries, keys, values, causal)
-        return ops.cast(attended, values.dtype)
+        by_head = split_heads(values, queries.shape[1])
+        keys = Keys(features, own.biases)
+        attended = linear_safe.attend(queries, keys, by_head, causal)
+        return merge_heads(ops.cast(attended, values.dtype)), queries, features
 
-    return ops.cond(state.safe, fast, safe)
+    attended, queries, features = ops.cond(state.safe, fast, safe)
+    state.features.update(queries=queries, keys=features)
+    return attended
 
 
 def products(units, length, features, size, depths, causal) -> list[Product]:

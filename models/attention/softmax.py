@@ -72,7 +72,7 @@ class SoftmaxAttention(Attention):
 
     def call(self, x, context, padding_mask=None, training=None):
         """The `SoftmaxState` of (batch, queries, d) and (batch, keys, d)."""
-        queries, keys, values = self._project(x, context)
+        queries, keys, values = map(self._by_head, self._project(x, context))
         visible = None if padding_mask is None else padding_mask[:, None, None, :]
         return SoftmaxState(self._scaled(queries), keys, values, visible)
 
@@ -90,7 +90,7 @@ class SoftmaxAttention(Attention):
 
     def step(self, x, constants, cache, visible):
         """The `SoftmaxStep` of (batch, beams, d)."""
-        queries, keys, values = self._split(self.query_key_value(x))
+        queries, keys, values = map(self._by_head, self._parts(self.query_key_value(x)))
         cache = KeysAndValues(cache.keys.append(keys), cache.values.append(values))
         scores = cache.keys.scores(self._scaled(queries))
         weights = self._weights(scores, visible[:, None])
@@ -103,12 +103,13 @@ class SoftmaxAttention(Attention):
     def memory(self, context, values, padding_mask=None):
         """`KeysAndValues` of a source, and which are visible."""
         visible = None if padding_mask is None else padding_mask[:, None, None, :]
-        return KeysAndValues(*self._split(self.key_value(context))), visible
+        parts = self._parts(self.key_value(context))
+        return KeysAndValues(*map(self._by_head, parts)), visible
 
     def attend_to_memory(self, x, memory):
         """(batch, beams, d) for each depth, all the same."""
         (keys, values), visible = memory
-        queries = split_heads(self.query(x), self.num_heads)
+        queries = self._by_head(self.query(x))
         state = SoftmaxState(self._scaled(queries), keys, values, visible)
         return [self.attend(state, 0, None)] * self.num_depths
 
@@ -122,15 +123,16 @@ class SoftmaxAttention(Attention):
         ]
 
     def _project(self, x, context):
-        """Queries, keys and values by head."""
+        """Queries, keys and values, heads merged."""
         if self.use == "cross":
-            queries = split_heads(self.query(x), self.num_heads)
-            return queries, *self._split(self.key_value(context))
-        return self._split(self.query_key_value(x))
+            return self.query(x), *self._parts(self.key_value(context))
+        return self._parts(self.query_key_value(x))
 
-    def _split(self, x):
-        parts = ops.split(x, x.shape[-1] // self.width, axis=-1)
-        return [split_heads(part, self.num_heads) for part in parts]
+    def _parts(self, x):
+        return ops.split(x, x.shape[-1] // self.width, axis=-1)
+
+    def _by_head(self, x):
+        return split_heads(x, self.num_heads)
 
     def _scaled(self, queries):
         return queries * queries.shape[-1] ** -0.5

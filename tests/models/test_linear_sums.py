@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from keras import ops
 
 from models.attention import linear_fast, linear_sums
-from models.attention.heads import MASKED
+from models.attention.heads import MASKED, merge_heads, split_heads
 from models.attention.linear_fast import CHUNK
 from models.attention.linear_safe import Keys
 from tests.models.builders import at_once, numpy
@@ -86,7 +86,11 @@ def masked(biases):
 
 def attended(queries, keys, biases, values, causal):
     state = linear_sums.start(queries, Keys(keys, biases), causal, SIZE)
-    outputs = [linear_sums.attend(state, i, each) for i, each in enumerate(values)]
+    heads = queries.shape[1]
+    outputs = [
+        split_heads(linear_sums.attend(state, depth, merge_heads(each)), heads)
+        for depth, each in enumerate(values)
+    ]
     return ops.stack(outputs), state.safe
 
 
