@@ -5,6 +5,7 @@ from keras import ops
 
 from models.dense import seeded_dense
 from models.embedding import PADDING_ID, TokenEmbedding
+from models.normalization import LayerNormalization
 from models.seeds import derive_seed
 
 
@@ -37,7 +38,7 @@ class SequenceClassifier(keras.Model):
             **same,
         )
         self.encoder = encoder
-        self.norm = keras.layers.LayerNormalization(name="norm", **same)
+        self.norm = LayerNormalization(name="norm", **same)
         self.logits = seeded_dense(num_classes, "logits", seed, **same)
 
     def build(self, input_shape):

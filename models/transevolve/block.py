@@ -1,11 +1,11 @@
 """What the blocks of TransEvolve's encoder and decoder share."""
 
 import keras
-from keras.layers import LayerNormalization
 
 from models.attention import make_attention
 from models.dense import seeded_dense
 from models.feed_forward import FeedForward
+from models.normalization import LayerNormalization
 from models.seeds import derive_seed, seeded_dropout
 from models.transevolve.rotation_dense import RotationDense
 

@@ -1,9 +1,9 @@
 """TransEvolve decoder: causal self-attention and cross-attention, both evolving."""
 
 import keras
-from keras.layers import LayerNormalization
 
 from models.attention.mechanism import Memory
+from models.normalization import LayerNormalization
 from models.transevolve.block import TransEvolveBlock, TransEvolveStack
 from models.transevolve.gain_and_bias import GainAndBias
 

@@ -1,8 +1,8 @@
 """TransEvolve encoder: blocks of time-evolving attention and feed-forward."""
 
 import keras
-from keras.layers import LayerNormalization
 
+from models.normalization import LayerNormalization
 from models.products import merged, with_gradients
 from models.transevolve.block import TransEvolveBlock, TransEvolveStack
 from models.transevolve.rotation_dense import RotationDense
