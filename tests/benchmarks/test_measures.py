@@ -17,6 +17,7 @@ from benchmarks import (
     memory,
     models,
     parameters,
+    profile,
     rows,
     serving,
     speed,
@@ -171,6 +172,14 @@ def test_floor_rows():
     seconds = sum(row["seconds"] for row in products)
     assert total["products_seconds"] == pytest.approx(seconds, abs=0.01)
     assert total["seconds"] > 0
+
+
+def test_profile_rows():
+    rows = list(profile.measure(["transevolve-fullff-1-linear"], [16], 32))
+    assert {row["part"] for row in rows} == set(profile.PARTS)
+    assert sum(row["share"] for row in rows) == pytest.approx(1, abs=0.01)
+    products = next(row for row in rows if row["part"] == "matrix products")
+    assert products["operations"] >= 15 and products["busy_seconds"] > 0
 
 
 def shallow_peak(*arguments):

@@ -1,0 +1,91 @@
+"""Where the time of a step goes, by part of the model."""
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import tensorflow as tf
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from benchmarks.calls import Setting, check, prepare
+from common.progress import progress_bar
+
+# Steps before the profile, and in it.
+WARM_UP, STEPS = 3, 5
+# A traced operation is called PATH:KIND. Its part is the first whose pattern occurs.
+OPERATION = re.compile(r"([^:]+):(\w+)")
+PARTS = {
+    "matrix products": r":\w*MatMul",
+    "optimizer": r"/adam/",
+    "dropout": r"dropout",
+    "normalisation": r"norm",
+    "feed-forward, beside products": r"/feed_forward",
+    "attention, beside products": r"/(attention|cond)",
+    "embedding": r"/embedding",
+    "sums of gradients": r"/AddN",
+    "the rest": "",
+}
+
+
+def measure(
+    names: list[str], lengths: list[int], tokens_per_batch: int = 4000, **setting
+) -> Iterator[dict]:
+    """Yields a row for each model, length and part of the model.
+
+    Seconds are those of a step that threads are busy with the part: operations run
+    beside each other, so they add up to more than a step takes. Arguments are as for
+    `speed.measure`, but there are no outside peers.
+
+    Raises:
+      UserError: if a model is unknown, or cannot attend causally where it must.
+    """
+    setting = Setting(**setting)
+    check(names, setting)
+    with progress_bar(total=len(lengths) * len(names), desc="profiles") as progress:
+        for length in lengths:
+            batch_size = max(1, tokens_per_batch // length)
+            for name in names:
+                step = prepare(name, setting, batch_size, length).call
+                seconds, counts = _by_part(_traced(step))
+                progress.update()
+                total = sum(seconds.values())
+                for part, taken in seconds.most_common():
+                    yield {
+                        "benchmark": "profile",
+                        "model": name,
+                        **setting.row(),
+                        "length": length,
+                        "batch": batch_size,
+                        "part": part,
+                        "operations": round(counts[part] / STEPS),
+                        "busy_seconds": round(taken / STEPS, 5),
+                        "share": round(taken / total, 3),
+                    }
+
+
+def _traced(step):
+    """Names of what ran in some steps, and the picoseconds of each."""
+    for _ in range(WARM_UP):
+        step()
+    with tempfile.TemporaryDirectory() as folder:
+        with tf.profiler.experimental.Profile(folder):
+            for _ in range(STEPS):
+                step()
+        (path,) = Path(folder).rglob("*.xplane.pb")
+        space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                yield plane.event_metadata[event.metadata_id].name, event.duration_ps
+
+
+def _by_part(events):
+    seconds, counts = Counter(), Counter()
+    for name, picoseconds in events:
+        if OPERATION.fullmatch(name):
+            part = next(part for part, mark in PARTS.items() if re.search(mark, name))
+            seconds[part] += picoseconds * 1e-12
+            counts[part] += 1
+    return seconds, counts
