@@ -108,8 +108,9 @@ def _measured(rows):
     return [
         "## What evaluate.py has measured of the run",
         "`average-N` is of the mean of the last N checkpoints. The others are of the "
-        "best one. A name such as `test-beam_size-8` tells another search. All are of "
-        "the weights before any rounding.",
+        "best one. A name such as `test-beam_size-8` tells another search, one such as "
+        "`test-linear` another form of attention than the run was trained with. All "
+        "are of the weights before any rounding.",
         markdown_table(header, rows),
     ]
 

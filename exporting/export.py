@@ -41,6 +41,7 @@ def export(
     output,
     average_checkpoints: int = 0,
     decode: Mapping | None = None,
+    attention: str | None = None,
     dtype: str = "float32",
 ) -> dict:
     """Writes a run's model to a folder, with a script and a card on how to use it.
@@ -51,7 +52,7 @@ def export(
     Args:
       workdir: of the run.
       output: a folder that is empty or does not exist.
-      average_checkpoints, decode: see `training.run.load_run`.
+      average_checkpoints, decode, attention: see `training.run.load_run`.
       dtype: of the stored weights, "float32" or "bfloat16".
 
     Returns:
@@ -69,7 +70,7 @@ def export(
     output = make_path(output, "--output").resolve()
     if output.is_dir() and any(output.iterdir()) or output.is_file():
         raise UserError(f"--output={output}: expected an empty folder or none")
-    run = load_run(workdir, average_checkpoints, decode)
+    run = load_run(workdir, average_checkpoints, decode, attention)
     measured = card.read_results(run)
     model = fold_rotations(run.model)
     rounding = {}

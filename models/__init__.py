@@ -55,6 +55,29 @@ def base_of(name: str) -> str:
     return _named_variants()[name].base
 
 
+def in_form(name: str, attention: str) -> str:
+    """The variant of the same model with another mechanism.
+
+    Args:
+      name: of a variant.
+      attention: what variants with that mechanism have appended, as in "linear-favor",
+        or the name of the architecture's first.
+
+    Raises:
+      KeyError: if there is no variant of that name.
+      ValueError: if its model has no such mechanism.
+    """
+    named = _named_variants()[name]
+    architecture = named.config["architecture"]
+    found = {
+        suffix or attention_config.get("name"): suffix
+        for suffix, attention_config in _attentions(architecture).items()
+    }
+    if attention not in found:
+        raise ValueError(f"expected one of {', '.join(found)}, found {attention}")
+    return "-".join(filter(None, (named.base, found[attention])))
+
+
 def variant_config(name: str) -> dict:
     """What a variant lays down of the `model` part of a config.
 

@@ -97,6 +97,26 @@ def test_averaged_checkpoints(run):
     )
 
 
+def test_another_form_of_attention(run):
+    workdir, _ = run
+    linear = script("evaluate.py", f"--workdir={workdir}", "--attention=linear")
+    assert linear.returncode == 0, linear.stderr
+    found = json.loads(linear.stdout)
+    assert found["variant"] == "transevolve-randomff-1-linear"
+    assert found == json.loads((workdir / "results/test-linear.json").read_text())
+
+
+def test_a_form_that_the_weights_do_not_fit(run):
+    workdir, _ = run
+    with pytest.raises(UserError, match="--attention=literal: expected a form with"):
+        load_run(workdir, attention="literal")
+    message = "--attention: expected one of factored, .*linear.*, found softmax"
+    with pytest.raises(UserError, match=message):
+        load_run(workdir, attention="softmax")
+    own = load_run(workdir, attention="factored")
+    assert own.config.variant == "transevolve-randomff-1"
+
+
 def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(run, cache, tmp_path):
     """Started by the library, and gone on with by the script."""
     workdir, _ = run

@@ -26,6 +26,10 @@ UNFINISHED = "unfinished-"
 logger = logging.getLogger("transevolve")
 
 
+class OtherModelError(UserError):
+    """A checkpoint is of a model with other variables."""
+
+
 @dataclass
 class RunState:
     """Where a run is, weights apart.
@@ -224,7 +228,7 @@ class Checkpoints:
             else:
                 status.assert_existing_objects_matched().expect_partial()
         except AssertionError:
-            raise UserError(
+            raise OtherModelError(
                 f"{folder}: expected the variables of this model, found others; open "
                 "the run with the code that trained it"
             ) from None

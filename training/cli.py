@@ -115,12 +115,16 @@ def define_run() -> Callable:
         flags.DEFINE_integer("extra_length", None, other, lower_bound=0),
         flags.DEFINE_integer("batch_size", None, other, lower_bound=1),
     ]
+    attention = flags.DEFINE_string(
+        "attention", None, "A form of attention instead of the run's, e.g. linear."
+    )
     flags.mark_flag_as_required("workdir")
 
     def arguments():
         return {
             "workdir": workdir.value,
             "average_checkpoints": average.value,
+            "attention": attention.value,
             "decode": {flag.name: flag.value for flag in decode if flag.present},
         }
 

@@ -19,18 +19,20 @@ def evaluate(
     split: str = "test",
     average_checkpoints: int = 0,
     decode: Mapping | None = None,
+    attention: str | None = None,
     strategy: tf.distribute.Strategy | None = None,
 ) -> tuple[dict, Evaluation]:
     """Evaluates a run, and writes `results/SPLIT.json`.
 
     With averaged checkpoints it is `results/SPLIT-average-N.json`, with other settings
-    of beam search e.g. `results/SPLIT-beam_size-8.json`. Where the task has answers to
+    of beam search e.g. `results/SPLIT-beam_size-8.json`, with another form of attention
+    e.g. `results/SPLIT-linear.json`. Where the task has answers to
     show, they stand beside it, one a line, with the ending .txt.
 
     Args:
       workdir: of the run.
       split: "test" or "validation".
-      average_checkpoints, decode, strategy: see `training.run.load_run`.
+      average_checkpoints, decode, attention, strategy: see `training.run.load_run`.
 
     Returns:
       What the file holds: task, variant, split, parameters and the task's scores; and
@@ -44,9 +46,9 @@ def evaluate(
         raise UserError(
             f"--split: expected one of {', '.join(EVALUATION_SPLITS)}, found {split}"
         )
-    run = load_run(workdir, average_checkpoints, decode, strategy)
+    run = load_run(workdir, average_checkpoints, decode, attention, strategy)
     announce(run.strategy)
-    return _evaluate(run, split, average_checkpoints, decode)
+    return _evaluate(run, split, average_checkpoints, decode, attention)
 
 
 def evaluate_each(
@@ -71,7 +73,7 @@ def evaluate_each(
         _evaluate(run, split, average_checkpoints)
 
 
-def _evaluate(run, split, average_checkpoints, decode=None):
+def _evaluate(run, split, average_checkpoints, decode=None, attention=None):
     """Evaluates an open run with the weights that it has."""
     found = run.task.evaluate(
         run.model,
@@ -86,7 +88,7 @@ def _evaluate(run, split, average_checkpoints, decode=None):
         "parameters": run.model.count_params(),
         **found.scores,
     }
-    name = result_name(split, average_checkpoints, decode)
+    name = result_name(split, average_checkpoints, decode, attention)
     try:
         line = json.dumps(result, allow_nan=False) + "\n"
     except ValueError:
@@ -104,10 +106,16 @@ def _evaluate(run, split, average_checkpoints, decode=None):
 
 
 def result_name(
-    split: str, average_checkpoints: int = 0, decode: Mapping | None = None
+    split: str,
+    average_checkpoints: int = 0,
+    decode: Mapping | None = None,
+    attention: str | None = None,
 ) -> str:
     """The name of the file of an evaluation, without ending; see `evaluate`."""
-    name = f"{split}-average-{average_checkpoints}" if average_checkpoints else split
-    return name + "".join(
-        f"-{field}-{value}" for field, value in (decode or {}).items()
-    )
+    parts = [split]
+    if average_checkpoints:
+        parts.append(f"average-{average_checkpoints}")
+    if attention:
+        parts.append(attention)
+    parts += [f"{field}-{value}" for field, value in (decode or {}).items()]
+    return "-".join(parts)

@@ -8,10 +8,11 @@ import tensorflow as tf
 from common.errors import UserError
 from common.paths import make_path
 from inference.text_model import TextModel
+from models import in_form, variant_config
 from models.convert import fold_rotations
 from training import config as configuration
 from training import workdir as workdirs
-from training.checkpoints import Checkpoints
+from training.checkpoints import Checkpoints, OtherModelError
 from training.strategy import make_strategy
 from training.tasks import TASKS
 
@@ -62,6 +63,7 @@ def load_run(
     workdir,
     average_checkpoints: int = 0,
     decode: Mapping | None = None,
+    attention: str | None = None,
     strategy: tf.distribute.Strategy | None = None,
 ) -> Run:
     """Opens the run in a workdir.
@@ -71,6 +73,8 @@ def load_run(
       average_checkpoints: if above 0, the mean of the weights of so many last
         checkpoints instead of the best one.
       decode: fields of the config's `decode` part to use instead of the run's.
+      attention: the form of attention to have, as in "linear-favor", instead of the
+        run's; see `models.in_form`. The weights stay as they are.
       strategy: to evaluate under; None for one device, which `predict` wants.
 
     Raises:
@@ -90,14 +94,33 @@ def load_run(
                 f"{config.task}"
             )
         config.decode.update(decode)
-        configuration.check(config)
+    if attention:
+        _take_form(config, attention)
+    configuration.check(config)
     task = TASKS[config.kind](config, tokenizer)
     strategy = strategy or make_strategy("one_device")
     with strategy.scope():
         model = task.build_model()
     checkpoints = Checkpoints(workdir, model)
-    if average_checkpoints:
-        checkpoints.restore_average(average_checkpoints)
-    else:
-        checkpoints.restore_best()
+    try:
+        if average_checkpoints:
+            checkpoints.restore_average(average_checkpoints)
+        else:
+            checkpoints.restore_best()
+    except OtherModelError:
+        if not attention:
+            raise
+        raise UserError(
+            f"--attention={attention}: expected a form with the weights that the run "
+            "has, found one with others"
+        ) from None
     return Run(workdir, config, task, model, checkpoints, strategy)
+
+
+def _take_form(config, attention):
+    try:
+        config.variant = in_form(config.variant, attention)
+    except ValueError as error:
+        raise UserError(f"--attention: {error}") from None
+    with config.unlocked():
+        config.model.attention = variant_config(config.variant)["attention"]
