@@ -23,13 +23,12 @@ CHUNK = 128
 
 
 class Shared(NamedTuple):
-    """What the depths share. Causally the arrays have an axis of chunks behind heads.
+    """What the depths share: constants to automatic differentiation. Causally the
+    arrays have an axis of chunks behind heads.
 
     Attributes:
       queries, keys: phi(q), phi(k), (batch, heads, length, f).
       within: P, (batch, heads, chunks, C, C); None if not causal.
-
-    Automatic differentiation takes all of them for constants.
     """
 
     queries: Any
@@ -126,8 +125,17 @@ def attend(shared: Shared, depth: Depth, values):
         return whole(x, length) if causal else x
 
     @ops.custom_gradient
-    def attend(values, biases, denominators, *constants_and_carriers):
-        weights, inverses, queries, keys, inside = constants_and_carriers[:5]
+    def attend(
+        values,
+        biases,
+        denominators,
+        weights,
+        inverses,
+        queries,
+        keys,
+        inside,
+        *carriers,
+    ):
         weighted = by_head(values) * weights
         attended, sums = _times(queries, keys, inside, weighted, causal)
         num_queries, num_keys = ops.shape(denominators)[2], ops.shape(values)[1]
@@ -148,7 +156,7 @@ def attend(shared: Shared, depth: Depth, values):
                 merge_heads(joined(d_weighted * weights, num_keys)),
                 ops.cast(d_biases, biases.dtype),
                 ops.cast(d_denominators, denominators.dtype),
-                *[None] * 5,
+                *(None, None, None, None, None),
                 *(slopes, weighted, sums, d_sums),
             )
 
