@@ -28,7 +28,6 @@ from models.convert import fold_rotations
 SEARCHED = 64
 # Of a batch of the evaluation that an export is compared with.
 EVALUATED_TOKENS = 16_384
-VOCABULARY_SIZE = 8_000
 
 
 def measure(
@@ -198,7 +197,8 @@ def _tokenizer():
     letters = random.Random(0)
     words = [
         "".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=6))
-        for _ in range(VOCABULARY_SIZE)
+        for _ in range(models.NUM_SUBWORDS)
     ]
     lines = [" ".join(letters.choices(words, k=20)) for _ in range(20_000)]
-    return SubwordTokenizer(learn([line.encode() for line in lines], VOCABULARY_SIZE))
+    lines = [line.encode() for line in lines]
+    return SubwordTokenizer(learn(lines, models.NUM_SUBWORDS))

@@ -313,11 +313,15 @@ def test_steps_are_those_since_the_length_before():
     assert steps == {10: [100.0, 200.0], 30: [300.0, 200.0]}
 
 
-@pytest.mark.parametrize("task", ["classification", "translation"])
-def test_served_models(task, monkeypatch):
-    monkeypatch.setattr(serving, "VOCABULARY_SIZE", 400)
-    found = list(serving.measure(PAIR, [8, 40], task=task, batch_size=3, rounds=2))
-    assert [row["model"] for row in found] == PAIR * 2
+@pytest.mark.parametrize(
+    "task, names, lengths",
+    [("classification", PAIR, [8, 40]), ("translation", PAIR[:1], [8])],
+    ids=["classification", "translation"],
+)
+def test_served_models(task, names, lengths, monkeypatch):
+    monkeypatch.setattr(models, "NUM_SUBWORDS", 400)
+    found = list(serving.measure(names, lengths, task=task, batch_size=3, rounds=2))
+    assert [row["model"] for row in found] == names * len(lengths)
     for row in found:
         assert row["p99_ms"] >= row["p50_ms"] > 0 and row["load_seconds"] > 0
         assert row["texts_per_second"] > 0 and row["disk_mb"] > 0
