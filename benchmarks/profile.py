@@ -22,7 +22,7 @@ PARTS = {
     "dropout": r"dropout",
     "normalisation": r"norm",
     "feed-forward, beside products": r"/feed_forward",
-    "attention, beside products": r"/(attention|cond)",
+    "attention, beside products": r"attention|/cond",
     "embedding": r"/embedding",
     "sums of gradients": r"/AddN",
     "the rest": "",
