@@ -63,7 +63,7 @@ class Elu(FeatureMap):
 
     def queries(self, x, draw=0):
         """See `FeatureMap`."""
-        return ops.elu(x) + 1
+        return _elu1(x)
 
 
 class Dpfp(FeatureMap):
@@ -200,6 +200,13 @@ def draw_vectors(count: int, size: int, orthogonal: bool, seed: int) -> np.ndarr
             blocks.append((q * np.sign(np.diag(r))).T)
         vectors = lengths * np.concatenate(blocks)[:count]
     return vectors.astype("float32")
+
+
+@ops.custom_gradient
+def _elu1(x):
+    """elu(x) + 1, whose slope is itself or 1: nothing else is kept for the gradient."""
+    features = ops.elu(x) + 1
+    return features, lambda slopes: slopes * ops.minimum(features, 1)
 
 
 def _largest(x):
