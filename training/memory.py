@@ -197,11 +197,11 @@ def _most_held(graph):
         most = max(most, total + _inside(operation, graph))
         ended = {memory[tensor.ref()] for tensor in operation.inputs}
         ended = [key for key in ended if key in held and last_use[key] == number]
-        for output in operation.outputs:
+        sizes = _output_bytes(operation, graph)
+        for output, size in zip(operation.outputs, sizes, strict=True):
             key = output.ref()
             if memory[key] != key or operation.type in OUTSIDE or key not in last_use:
                 continue
-            size = _bytes(output)
             same = [x for x in ended if held[x] == size]
             if operation.type in IN_PLACE and same:
                 ended.remove(same[0])
@@ -217,11 +217,37 @@ def _most_held(graph):
 def _inside(operation, graph):
     """What a call or a branch holds; of two branches, the one that takes less, as the
     other is for what seldom happens."""
+    return min(map(_most_held, _functions(operation, graph)), default=0)
+
+
+def _functions(operation, graph):
+    """Graphs of what it calls, or of its branches."""
     names = [
         attribute for attribute in FUNCTIONS if attribute in operation.node_def.attr
     ]
-    graphs = [graph._get_function(operation.get_attr(x).name).graph for x in names]
-    return min((_most_held(inner) for inner in graphs), default=0)
+    return [graph._get_function(operation.get_attr(x).name).graph for x in names]
+
+
+def _output_bytes(operation, graph):
+    """Bytes of each output; optionals have what a branch keeps for its gradient."""
+    sizes = [_bytes(output) for output in operation.outputs]
+    if "then_branch" in operation.node_def.attr:
+        branch = min(_functions(operation, graph), key=_most_held)
+        counted = {_source(x).ref() for x in branch.outputs}
+        for number, output in enumerate(branch.outputs):
+            if output.op.type == "OptionalFromValue":
+                kept = _source(output.op.inputs[0])
+                if kept.ref() not in counted and kept.op.type not in OUTSIDE:
+                    counted.add(kept.ref())
+                    sizes[number] = _bytes(kept)
+    return sizes
+
+
+def _source(tensor):
+    """What a view is a view of."""
+    while tensor.op.type in VIEWS:
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 def _bytes(tensor):

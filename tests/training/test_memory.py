@@ -62,6 +62,33 @@ def test_of_two_branches_the_usual_one_counts():
     assert predicted(function, [512, 512]) == pytest.approx(2 * 4 * 512**2, rel=1e-4)
 
 
+def test_what_a_branch_keeps_for_its_gradient_counts():
+    def usual(x):
+        y = tf.sin(x)
+        return tf.matmul(y, y)
+
+    def seldom(x):
+        return tf.matmul(usual(x), usual(usual(x)))
+
+    def slope(of_one):
+        def function(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = x
+                for _ in range(4):
+                    y = of_one(y)
+            return tape.gradient(y, x)
+
+        return predicted(function, [512, 512])
+
+    def branch(y):
+        return tf.cond(y[0, 0] > 0, lambda: usual(y), lambda: seldom(y))
+
+    one = 4 * 512**2
+    assert slope(branch) == pytest.approx(slope(usual), abs=1.1 * one)
+    assert slope(usual) > 8 * one
+
+
 @pytest.fixture(scope="module")
 def trainer():
     return make_trainer("transevolve-fullff-1", Setting(), 4, 16)[0]
