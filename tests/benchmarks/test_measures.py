@@ -315,7 +315,7 @@ def test_steps_are_those_since_the_length_before():
 
 @pytest.mark.parametrize(
     "task, names, lengths",
-    [("classification", PAIR, [8, 40]), ("translation", PAIR[:1], [8])],
+    [("classification", PAIR[:1], [8, 40]), ("translation", PAIR[1:], [8])],
     ids=["classification", "translation"],
 )
 def test_served_models(task, names, lengths, monkeypatch):
@@ -326,7 +326,8 @@ def test_served_models(task, names, lengths, monkeypatch):
         assert row["p99_ms"] >= row["p50_ms"] > 0 and row["load_seconds"] > 0
         assert row["texts_per_second"] > 0 and row["disk_mb"] > 0
         assert row["time_to_evaluation"] > 0 and row["latency_to_predict"] > 0
-    assert found[0]["latency_to_transformer"] == 1.0
+    ratio = 1.0 if names == ["transformer"] else None
+    assert {row.get("latency_to_transformer") for row in found} == {ratio}
 
 
 def test_decode_wants_rising_lengths():

@@ -106,12 +106,12 @@ def assert_near(found, expected, tolerance=1e-5):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
 
 
-LENGTHS = (1, 7, CHUNK, CHUNK + 1, 3 * CHUNK - 5)
+LENGTHS = (1, CHUNK, CHUNK + 1, 3 * CHUNK - 5)
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
 @pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("spread", [1, 20, 200])
+@pytest.mark.parametrize("spread", [1, 200])
 @pytest.mark.parametrize("zeros", [0.0, 0.7])
 def test_outputs(length, spread, zeros, causal):
     arrays = draw(length, spread, zeros, padding=0.2)
