@@ -29,6 +29,9 @@ COLUMNS = [
     Column("runs", "runs", 0),
 ]
 CLEAR, UNCLEAR, ITSELF = "clear", "not clear", ""
+# How many standard errors from 0 a mean of 2, 3, ... numbers is by chance in one case
+# of 20 (Student's t); for more numbers the last.
+BY_CHANCE = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
 def _profiles(variant):
@@ -86,7 +89,7 @@ def sheets(scale, seeds, results):
         "the authors' code; docs/fidelity.md has the choices.",
         "How much better a profile is than the paper's is the mean over seeds of the "
         "difference of two runs with one seed, positive if better. Evidence is clear "
-        "if it is more than twice its standard error.",
+        "if chance would give as much in fewer than one case of 20.",
         *results.absences(scale.fidelity, scale.fidelity),
     ]
     title = "Fidelity: the paper's choices and the authors' code's"
@@ -113,9 +116,7 @@ def _row(runs, paper):
     )
     evidence = ITSELF
     if runs is not paper:
-        error = (gain.deviation or 0) / max(gain.count, 1) ** 0.5
-        is_clear = gain.count > 1 and abs(gain.mean) > 2 * error
-        evidence = CLEAR if is_clear else UNCLEAR
+        evidence = CLEAR if _is_clear(gain) else UNCLEAR
     return {
         "runs": score.count,
         "metric": task.metric,
@@ -128,6 +129,13 @@ def _row(runs, paper):
         "test_deviation": test.deviation,
         "badge": evidence,
     }
+
+
+def _is_clear(gain):
+    if gain.count < 2:
+        return False
+    error = gain.deviation / gain.count**0.5
+    return abs(gain.mean) > error * BY_CHANCE[min(gain.count, len(BY_CHANCE) + 1) - 2]
 
 
 TABLE = Table("fidelity", experiments, sheets)

@@ -16,10 +16,12 @@ from reproduction.scores import (
     NOT_RUN,
     OTHER_MEASURE,
     REPRODUCED,
+    Score,
     badge,
     mean_score,
 )
 from reproduction.survey import Run
+from reproduction.tables import fidelity
 from reproduction.tables.table import Results
 from training.config import check, flatten
 
@@ -269,6 +271,16 @@ def test_fidelity():
     assert row["badge"] == NOT_RUN
     profiles = [row["fidelity"] for row in rows(sheet, **same)]
     assert not any("rotation" in profile for profile in profiles)
+
+
+@pytest.mark.parametrize(
+    "count, standard_errors, clear",
+    [(1, 9, False), (2, 12, False), (3, 4, False), (3, 5, True), (50, 2.3, True)],
+)
+def test_few_seeds_want_a_larger_difference(count, standard_errors, clear):
+    deviation = 0.1 if count > 1 else None
+    gain = Score(-standard_errors * 0.1 / count**0.5, deviation, count)
+    assert fidelity._is_clear(gain) == clear
 
 
 @pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
