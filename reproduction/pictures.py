@@ -45,13 +45,13 @@ class Curve:
         for run in runs:
             # A step that was repeated after an interruption counts once.
             rows = {row["step"]: row for row in run.validations}
-            for step, row in rows.items():
+            for row in rows.values():
                 x, y = number(row.get(place)), number(row.get(field))
                 if x is not None and y is not None:
-                    points.setdefault(step, []).append((x, factor * y))
-        steps = [points[step] for step in sorted(points)]
-        self.at = [found[0][0] for found in steps]
-        values = [[y for _, y in found] for found in steps]
+                    # An epoch of another seed may have another number of steps.
+                    points.setdefault(x, []).append(factor * y)
+        self.at = sorted(points)
+        values = [points[x] for x in self.at]
         self.mean = [sum(found) / len(found) for found in values]
         self.low = [min(found) for found in values]
         self.high = [max(found) for found in values]

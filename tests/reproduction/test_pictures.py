@@ -1,5 +1,7 @@
 """Pictures, and their words for who cannot see them."""
 
+from types import SimpleNamespace
+
 import pytest
 from matplotlib.image import imread
 
@@ -45,6 +47,21 @@ def test_learning_curves_are_drawn_and_told(tmp_path):
     assert "transevolve-fullff-2 ends highest, from" in picture.alternative  # its loss
     assert "after 3 epochs" in picture.alternative
     assert "listops" in picture.caption and "band" in picture.caption
+
+
+def test_an_epoch_may_have_other_steps_with_another_seed():
+    runs = [
+        SimpleNamespace(
+            validations=[
+                {"step": epoch * steps, "epoch": float(epoch), "loss": 1 / epoch + seed}
+                for epoch in (1, 2)
+            ]
+        )
+        for seed, steps in enumerate((189, 190))
+    ]
+    curve = pictures.Curve("label", None, runs, "loss", "epoch", 1)
+    assert curve.at == [1, 2] and curve.mean == [1.5, 1.0]
+    assert curve.low == [1, 0.5] and curve.high == [2, 1.5]
 
 
 def test_one_run_has_no_band_and_counts_steps(tmp_path):
