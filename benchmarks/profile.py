@@ -35,7 +35,8 @@ def measure(
     """Yields a row for each model, length and part of the model.
 
     Seconds are those of a step that threads are busy with the part: operations run
-    beside each other, so they add up to more than a step takes. Arguments are as for
+    beside each other, so they add up to more than a step takes. A gradient by hand has
+    no layer's name, so what is no product of it is in the rest. Arguments are as for
     `speed.measure`, but there are no outside peers.
 
     Raises:
