@@ -194,10 +194,11 @@ def _most_held(graph):
         last_use[memory[tensor.ref()]] = len(operations)
     held, total, most = {}, 0, 0
     for number, operation in enumerate(operations):
-        most = max(most, total + _inside(operation, graph))
+        held_inside, inner = _inside(operation, graph)
+        most = max(most, total + held_inside)
         ended = {memory[tensor.ref()] for tensor in operation.inputs}
         ended = [key for key in ended if key in held and last_use[key] == number]
-        sizes = _output_bytes(operation, graph)
+        sizes = _output_bytes(operation, inner)
         for output, size in zip(operation.outputs, sizes, strict=True):
             key = output.ref()
             if memory[key] != key or operation.type in OUTSIDE or key not in last_use:
@@ -215,26 +216,22 @@ def _most_held(graph):
 
 
 def _inside(operation, graph):
-    """What a call or a branch holds; of two branches, the one that takes less, as the
-    other is for what seldom happens."""
-    return min(map(_most_held, _functions(operation, graph)), default=0)
-
-
-def _functions(operation, graph):
-    """Graphs of what it calls, or of its branches."""
+    """What a call or a branch holds, and its graph; of two branches the one that takes
+    less, as the other is for what seldom happens."""
     names = [
         attribute for attribute in FUNCTIONS if attribute in operation.node_def.attr
     ]
-    return [graph._get_function(operation.get_attr(x).name).graph for x in names]
+    graphs = [graph._get_function(operation.get_attr(x).name).graph for x in names]
+    held = [(_most_held(inner), inner) for inner in graphs]
+    return min(held, key=lambda pair: pair[0], default=(0, None))
 
 
-def _output_bytes(operation, graph):
+def _output_bytes(operation, inner):
     """Bytes of each output; optionals have what a branch keeps for its gradient."""
     sizes = [_bytes(output) for output in operation.outputs]
     if "then_branch" in operation.node_def.attr:
-        branch = min(_functions(operation, graph), key=_most_held)
-        counted = {_source(x).ref() for x in branch.outputs}
-        for number, output in enumerate(branch.outputs):
+        counted = {_source(x).ref() for x in inner.outputs}
+        for number, output in enumerate(inner.outputs):
             if output.op.type == "OptionalFromValue":
                 kept = _source(output.op.inputs[0])
                 if kept.ref() not in counted and kept.op.type not in OUTSIDE:
