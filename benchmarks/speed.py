@@ -54,7 +54,9 @@ def measure(
         prepared, short = {}, {}
         for name in names:
             found = prepare(name, setting, batch_size, length)
-            short[name] = shortage(found.bytes, make_strategy("one_device"))
+            # Certainly: a death would take the rows of all models with it.
+            one_device = make_strategy("one_device")
+            short[name] = shortage(found.bytes, one_device, certain=True)
             if not short[name]:
                 prepared[name] = found
         calls = {name: found.call for name, found in prepared.items()}

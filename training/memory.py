@@ -100,13 +100,20 @@ def _longest(batches):
     return max(shapes, key=lambda shape: (shape[1], shape[0]))
 
 
-def shortage(wanted: int, strategy) -> str | None:
+def shortage(wanted: int, strategy, certain: bool = False) -> str | None:
     """Bytes that each device is to have and those that it has left, for people.
 
     None where they suffice, or where they cannot be known.
+
+    Args:
+      wanted: bytes, as predicted.
+      strategy: whose devices are meant.
+      certain: whether to name bytes that may not suffice, as far as a prediction may
+        be off; else those that cannot.
     """
     free = _free_bytes(strategy)
-    if free is None or wanted * (1 - TOLERANCE) <= free:
+    least = wanted * (1 + TOLERANCE if certain else 1 - TOLERANCE)
+    if free is None or least <= free:
         return None
     return f"about {wanted / 1e9:.1f} GB on each device, found {free / 1e9:.1f} GB"
 

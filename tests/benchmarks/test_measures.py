@@ -157,7 +157,7 @@ def test_what_there_is_no_memory_for_is_not_timed(monkeypatch):
     )
     assert long > short
 
-    def shortage(wanted, strategy):
+    def shortage(wanted, strategy, certain):
         return "too much" if wanted > (short + long) / 2 else None
 
     monkeypatch.setattr(speed, "shortage", shortage)

@@ -133,6 +133,15 @@ def test_what_cannot_fit_is_refused(trainer, monkeypatch, caplog):
     memory.check(trainer, batches((8, None)), evaluator, training)
 
 
+@pytest.mark.parametrize(("wanted", "doubtful"), [(70, False), (90, True), (110, True)])
+def test_shortage_is_certain_or_possible(monkeypatch, wanted, doubtful):
+    strategy = make_strategy("one_device")
+    monkeypatch.setattr(memory, "_free_bytes", lambda strategy: 100 * MB)
+    assert memory.shortage(wanted * MB, strategy) is None
+    assert memory.shortage(130 * MB, strategy)
+    assert bool(memory.shortage(wanted * MB, strategy, certain=True)) == doubtful
+
+
 def test_what_a_tpu_has_is_known_by_its_name(monkeypatch):
     devices = [f"/job:worker/device:TPU:{number}" for number in range(8)]
     strategy = SimpleNamespace(extended=SimpleNamespace(worker_devices=devices))
