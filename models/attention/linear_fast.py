@@ -197,7 +197,9 @@ def chunk_size(length) -> int:
     """C, which divides a static length if there is such a size: nothing is padded."""
     if not isinstance(length, int):
         return CHUNK
-    divisors = (c for c in range(min(length, CHUNK), CHUNK // 2, -1) if not length % c)
+    if length <= CHUNK:
+        return length
+    divisors = (c for c in range(CHUNK, CHUNK // 2, -1) if not length % c)
     return next(divisors, CHUNK)
 
 

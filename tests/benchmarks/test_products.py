@@ -69,7 +69,9 @@ def test_counted_operations_are_those_of_the_graph(name, monkeypatch):
         assert operations(products, training) == pytest.approx(traced, rel=0.01)
 
 
-@pytest.mark.parametrize("chunk, length", [(CHUNK, 3 * CHUNK - 5), (4, 100)])
+@pytest.mark.parametrize(
+    "chunk, length", [(CHUNK, 3 * CHUNK - 5), (CHUNK, 24), (4, 100)]
+)
 def test_counted_operations_of_causal_chunks(chunk, length, monkeypatch):
     monkeypatch.setattr(models, "variant_config", shallow_variant)
     monkeypatch.setattr(linear_fast, "CHUNK", chunk)

@@ -131,6 +131,15 @@ def test_long_texts(spread, causal):
     assert_near(found, oracle(*arrays, causal))
 
 
+def test_chunks_waste_nothing_where_a_size_divides_the_length():
+    for length in (1, 24, CHUNK, 4 * CHUNK, 4000):
+        assert length % linear_fast.chunk_size(length) == 0
+    assert linear_fast.chunk_size(24) == 24
+    assert linear_fast.chunk_size(4000) == 125
+    assert linear_fast.chunk_size(CHUNK + 3) == CHUNK
+    assert linear_fast.chunk_size(None) == CHUNK
+
+
 @pytest.mark.parametrize("length", [5 * 4, 25 * 4, 103])
 @pytest.mark.parametrize("spread", [1, 200])
 def test_more_chunks_than_one_product_takes(length, spread, monkeypatch):
