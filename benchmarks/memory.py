@@ -1,18 +1,15 @@
 """Peak memory of a training step or a forward pass, each in a process of its own."""
 
-import multiprocessing
 import resource
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from benchmarks import models
+from benchmarks.alone import ProcessEnded, run_alone
 from benchmarks.calls import Setting, check, prepare
-from common.errors import UserError
 from common.progress import progress_bar
 from training.memory import shortage
 from training.strategy import make_strategy
@@ -25,6 +22,8 @@ def measure(
     **setting,
 ) -> Iterator[dict]:
     """Yields a row for each model and length, then the fits; arguments as for speed.
+
+    The fits are of batches with one sequence, where there are three lengths of these.
 
     A row's peak is that of the whole process, TensorFlow and weights included, after
     two calls; on a GPU, of that GPU's memory. `predicted_memory_mb` is what the process
@@ -68,14 +67,14 @@ def measure(
                     rows.append({**row, **found})
                 yield {**row, **found}
     for name in names:
-        measured = [row for row in rows if row["model"] == name]
-        if len(measured) > 2:
-            yield _fit(measured)
+        alone = [row for row in rows if row["model"] == name and row["batch"] == 1]
+        if len({row["length"] for row in alone}) > 2:
+            yield _fit(alone)
 
 
 def _fit(rows):
-    """Least squares of the peak against the tokens of a batch: a + b n."""
-    tokens = np.array([row["batch"] * row["length"] for row in rows])
+    """Least squares of the peak against the tokens of a sequence: a + b n."""
+    tokens = np.array([row["length"] for row in rows])
     peaks = np.array([row["peak_memory_mb"] for row in rows])
     slope, constant = np.polyfit(tokens, peaks, 1)
     errors = (constant + slope * tokens) / peaks - 1
@@ -86,26 +85,6 @@ def _fit(rows):
         "kilobytes_per_token": round(float(1000 * slope), 1),
         "largest_error": round(float(np.abs(errors).max()), 3),
     }
-
-
-class ProcessEnded(UserError):
-    """A process was ended from outside."""
-
-
-def run_alone(title: str, function: Callable, *arguments):
-    """What a function returns, called in a process of its own.
-
-    Raises:
-      ProcessEnded: that starts with the title.
-    """
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as process:
-        try:
-            return process.submit(function, *arguments).result()
-        except BrokenProcessPool:
-            raise ProcessEnded(
-                f"{title}: its process was ended, as happens when memory runs out"
-            ) from None
 
 
 def _peak(name, setting, batch_size, length):
@@ -120,8 +99,11 @@ def _peak(name, setting, batch_size, length):
     if short := shortage(prepared.bytes, make_strategy("one_device")):
         return {"not_run": short}
     predicted = most() + prepared.bytes
-    prepared.call()
-    prepared.call()
+    try:
+        prepared.call()
+        prepared.call()
+    except tf.errors.ResourceExhaustedError:
+        return {"not_run": "memory ran out"}
     return {
         "peak_memory_mb": round(most() / 2**20),
         "predicted_memory_mb": round(predicted / 2**20),

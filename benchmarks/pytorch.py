@@ -5,11 +5,13 @@ attention weights, as no model here does.
 """
 
 import multiprocessing
-import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from benchmarks import models
+from benchmarks.alone import ProcessEnded
+from common.processors import num_usable
 
 LABEL_SMOOTHING = 0.1
 
@@ -28,6 +30,9 @@ def start(config: dict, batch_size: int, length: int) -> Peer:
     Args:
       config: the `model` part of a config, and the fields of `calls.Setting`.
       batch_size, length: of the batch.
+
+    Raises:
+      ProcessEnded: if that ends, here or in a call.
     """
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
@@ -36,21 +41,28 @@ def start(config: dict, batch_size: int, length: int) -> Peer:
     process.start()
     there.close()
 
+    def receive():
+        try:
+            return here.recv()
+        except EOFError:
+            raise ProcessEnded(f"pytorch at {length} tokens") from None
+
     def call():
         here.send(True)
-        here.recv()
+        receive()
 
     def close():
-        here.send(False)
+        with suppress(BrokenPipeError):  # it has ended
+            here.send(False)
         process.join()
 
-    return Peer(call, here.recv(), close)
+    return Peer(call, receive(), close)
 
 
 def _serve(connection, config, batch_size, length):
     import torch
 
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(num_usable())
     torch.manual_seed(0)
     model, inputs, targets = _model(config, batch_size, length)
     connection.send(sum(weight.numel() for weight in model.parameters()))

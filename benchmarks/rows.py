@@ -1,5 +1,6 @@
 """Rows of a benchmark as tables and pictures."""
 
+from common.errors import UserError
 from reporting.tables import markdown_table
 
 # The same in every row of most tables: said above the table instead.
@@ -45,7 +46,11 @@ def _cell(value):
 
 
 def plot(rows: list[dict], path) -> None:
-    """Draws speed or memory against length, or errors of features, to a PNG."""
+    """Draws speed or memory against length, or errors of features, to a PNG.
+
+    Raises:
+      UserError: if there was no memory for any row.
+    """
     from reporting.plots import plot_against_length, plot_errors
 
     kind = rows[0]["benchmark"]
@@ -53,6 +58,8 @@ def plot(rows: list[dict], path) -> None:
         return plot_errors(rows, path)
     rows = [dict(row) for row in rows if row["benchmark"] == kind]
     rows = [row for row in rows if "not_run" not in row]
+    if not rows:
+        raise UserError(f"--plot={path}: expected rows that could be measured")
     if kind == "speed":
         for row in rows:
             per_token = row["seconds"] / row["batch"] / row["length"]

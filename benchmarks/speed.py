@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import models
+from benchmarks.alone import ProcessEnded
 from benchmarks.calls import Setting, check, prepare
 from benchmarks.timing import interleave, speedup
 from configs.published import SPEED
@@ -58,6 +59,8 @@ def measure(
             one_device = make_strategy("one_device")
             short[name] = shortage(found.bytes, one_device, certain=True)
             if not short[name]:
+                short[name] = _exhausted(found.call)
+            if not short[name]:
                 prepared[name] = found
         calls = {name: found.call for name, found in prepared.items()}
         calls[PEAK] = _large_product(setting.precision)
@@ -88,6 +91,16 @@ def measure(
         timed = [row for row in rows if row["model"] == name]
         if len(timed) > 2:
             yield _fit(timed)
+
+
+def _exhausted(call):
+    """Why there is no memory for a call; None if there is."""
+    try:
+        call()
+    except tf.errors.ResourceExhaustedError:
+        return "memory ran out"
+    except ProcessEnded as error:
+        return str(error)
 
 
 def _peers(setting):

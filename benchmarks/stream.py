@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.memory import peak_bytes, run_alone
+from benchmarks.alone import run_alone
+from benchmarks.memory import peak_bytes
 from common.progress import progress_bar
 from configs import wmt14_en_de
 from data.pairs.data import ParallelData

@@ -1,11 +1,12 @@
 """Where and with what something was run."""
 
-import os
 import platform
 import subprocess
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+
+from common.processors import num_usable
 
 ROOT = Path(__file__).resolve().parents[1]
 CPUS, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
@@ -31,7 +32,7 @@ def facts() -> dict[str, str]:
 
 def machine() -> str:
     """Processor, cores that this process may use, memory, and GPUs if there are."""
-    parts = [f"{_processor()}, {_cores()} cores"]
+    parts = [f"{_processor()}, {num_usable()} cores"]
     if memory := _field(MEMORY, "MemTotal"):
         parts.append(f"{int(memory.split()[0]) / 2**20:.0f} GiB of memory")
     if gpus := _gpus():
@@ -81,12 +82,6 @@ def _git(root, *arguments):
 def _processor():
     name = _field(CPUS, "model name") or platform.processor() or platform.machine()
     return " ".join(name.split())
-
-
-def _cores():
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def _gpus():

@@ -5,11 +5,12 @@ Imports nothing heavy: worker processes start fast.
 
 import concurrent.futures
 import multiprocessing
-import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+
+from common.processors import num_usable
 
 OPERATORS = ("[MIN", "[MAX", "[MED", "[SM")
 OPERATOR_PROBABILITY = 0.25
@@ -73,7 +74,7 @@ def generate(
     """
     seen = set()
     misses = 0
-    for chunk in _chunks(size, seed, processes or _num_cores(), count):
+    for chunk in _chunks(size, seed, processes or num_usable(), count):
         before = len(seen)
         for source, target in chunk:
             if source not in seen:
@@ -84,12 +85,6 @@ def generate(
         misses = misses + 1 if len(seen) == before else 0
         if misses == 20:
             raise ValueError(f"found only {len(seen)} distinct expressions of {size}")
-
-
-def _num_cores():
-    if hasattr(os, "sched_getaffinity"):  # Linux: those that this process may use
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def _chunks(size, seed, processes, count):

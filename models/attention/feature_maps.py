@@ -204,8 +204,11 @@ def draw_vectors(count: int, size: int, orthogonal: bool, seed: int) -> np.ndarr
 
 @ops.custom_gradient
 def _elu1(x):
-    """elu(x) + 1, whose slope is itself or 1: nothing else is kept for the gradient."""
-    features = ops.elu(x) + 1
+    """elu(x) + 1, whose slope is itself or 1: nothing else is kept for the gradient.
+
+    As a sum in which e^x is whole: what elu(x) rounds off is all of e^x at x = -17.
+    """
+    features = ops.exp(ops.minimum(x, 0)) + ops.relu(x)
     return features, lambda slopes: slopes * ops.minimum(features, 1)
 
 

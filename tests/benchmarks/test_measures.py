@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras import ops
 
 from benchmarks import (
+    alone,
     calls,
     decoding,
     features,
@@ -166,6 +167,35 @@ def test_what_there_is_no_memory_for_is_not_timed(monkeypatch):
     assert "seconds" not in found[0] and found[1]["seconds"] > 0
 
 
+def out_of_memory():
+    raise tf.errors.ResourceExhaustedError(None, None, "OOM")
+
+
+def dead():
+    raise alone.ProcessEnded("a peer")
+
+
+@pytest.mark.parametrize(
+    "call, reason",
+    [(out_of_memory, "memory ran out"), (dead, "a peer: its process was ended")],
+)
+def test_a_call_without_memory_costs_no_other_row(call, reason, monkeypatch):
+    prepare = calls.prepare
+
+    def prepared(name, *arguments):
+        found = prepare(name, *arguments)
+        return found._replace(call=call) if name == "transformer" else found
+
+    monkeypatch.setattr(speed, "prepare", prepared)
+    lost, kept = speed.measure(PAIR, [16], 16, 1)
+    assert reason in lost["not_run"] and kept["seconds"] > 0
+
+
+def test_nothing_measured_is_no_picture(tmp_path):
+    with pytest.raises(UserError, match="--plot=.*expected rows"):
+        rows.plot([{"benchmark": "speed", "not_run": "x"}], tmp_path / "speed.png")
+
+
 def test_floor_rows():
     *products, total = floor.measure(PAIR[1:], [16], tokens_per_batch=32, rounds=1)
     assert {row["benchmark"] for row in products} == {"floor"}
@@ -195,10 +225,12 @@ def peak_or_death(name, setting, batch_size, length):
 
 def test_memory_goes_on_after_a_death(monkeypatch):
     monkeypatch.setattr(memory, "_peak", peak_or_death)
-    monkeypatch.setattr(memory.multiprocessing, "get_context", lambda _: forked.CONTEXT)
-    *rows, fit = memory.measure(PAIR[1:], [8, 16, 24, 32], tokens_per_batch=8)
-    assert [row.get("peak_memory_mb") for row in rows] == [116, 132, None, 164]
+    monkeypatch.setattr(alone.multiprocessing, "get_context", lambda _: forked.CONTEXT)
+    lengths = [8, 16, 24, 32, 64]
+    *rows, fit = memory.measure(PAIR[1:], lengths, tokens_per_batch=16)
+    assert [row.get("peak_memory_mb") for row in rows] == [116, 132, None, 164, 228]
     assert "its process was ended" in rows[2]["not_run"]
+    # Of one sequence a batch, as the first row is not.
     assert fit["benchmark"] == "memory_fit" and fit["megabytes"] == 100
     assert fit["kilobytes_per_token"] == 2000 and fit["largest_error"] == 0
 
@@ -206,7 +238,7 @@ def test_memory_goes_on_after_a_death(monkeypatch):
 def test_memory_grows_with_the_length(monkeypatch):
     monkeypatch.setattr(memory, "_peak", shallow_peak)
     # A new process imports TensorFlow anew; test_scripts.py has one.
-    monkeypatch.setattr(memory.multiprocessing, "get_context", lambda _: forked.CONTEXT)
+    monkeypatch.setattr(alone.multiprocessing, "get_context", lambda _: forked.CONTEXT)
     short, long = memory.measure(PAIR[:1], [16, 2000], tokens_per_batch=2000)
     assert short["memory_ratio_to_transformer"] == 1
     assert long["memory_ratio_to_transformer"] == 1

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from benchmarks.memory import peak_bytes, run_alone
+from benchmarks.alone import run_alone
+from benchmarks.memory import peak_bytes
 from decoding.beam_search import beam_search
 from models import base_of, build_classifier, build_encoder_decoder, variant_config
 from models.attention.cache import leaves, num_bytes

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import memory as benchmark
+from benchmarks.alone import run_alone
 from benchmarks.calls import Setting, make_trainer
 from common.errors import UserError
 from training import memory
@@ -172,7 +173,7 @@ def most_held(parts):
 
 @pytest.mark.long
 def test_parts_do_not_run_side_by_side():
-    whole, parts = (benchmark.run_alone("parts", most_held, n) for n in (1, 8))
+    whole, parts = (run_alone("parts", most_held, n) for n in (1, 8))
     assert parts < 0.7 * whole
 
 

@@ -1,0 +1,35 @@
+"""Calls in processes of their own."""
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from common.errors import UserError
+
+
+class ProcessEnded(UserError):
+    """A process was ended from outside.
+
+    Args:
+      title: what it did.
+    """
+
+    def __init__(self, title: str):
+        super().__init__(
+            f"{title}: its process was ended, as happens when memory runs out"
+        )
+
+
+def run_alone(title: str, function: Callable, *arguments):
+    """What a function returns, called in a process of its own.
+
+    Raises:
+      ProcessEnded: that starts with the title.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as process:
+        try:
+            return process.submit(function, *arguments).result()
+        except BrokenProcessPool:
+            raise ProcessEnded(title) from None
