@@ -7,6 +7,8 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 
 from common.errors import UserError
+from reproduction.survey import Run
+from training.evaluation import result_name
 
 
 class Setting(NamedTuple):
@@ -78,6 +80,14 @@ class Experiment(NamedTuple):
         )
         config.seed = self.seed
         return config
+
+    def is_finished(self, run: Run | None) -> bool:
+        """Whether a run has been trained by `reproduction.running`, and has all
+        evaluations of the setting."""
+        if run is None or run.failure or not run.facts.get("finished"):
+            return False
+        wanted = {result_name(*evaluation) for evaluation in self.setting.evaluations}
+        return wanted <= run.results.keys()
 
 
 class Places:

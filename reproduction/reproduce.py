@@ -28,8 +28,8 @@ class Reproduction:
       output: folder of runs and results.
       data_dir: folder of the data as its authors ship it, or None.
       seeds: how many, if not the scale's own number.
-      only: a regular expression; runs whose name it is not found in are left out, as
-        are the measurements "speed" and "memory".
+      only: a regular expression; runs whose name it is not found in are not run, nor
+        are the measurements "speed" and "memory". Results have what lies there.
       models: names of variants, if not the scale's.
 
     Raises:
@@ -61,11 +61,8 @@ class Reproduction:
         self.seeds = seeds
         self.places = Places(output, scale, data_dir)
         self._wanted = _pattern(only)
-        self.experiments = [
-            experiment
-            for experiment in tables.experiments(self.tables, self.scale, seeds)
-            if self._wanted(experiment.name)
-        ]
+        self._all = tables.experiments(self.tables, self.scale, seeds)
+        self.experiments = [one for one in self._all if self._wanted(one.name)]
 
     def plan(self, strategy: str, tpu: str = "") -> Sheet:
         """What would run, and how long it would take here; see `plan.plan`."""
@@ -96,10 +93,11 @@ class Reproduction:
         """The tables, of what has been run so far."""
         folder = self.places.results
         folder.mkdir(parents=True, exist_ok=True)
+        runs = self._runs()
         results = Results(
             self.scale,
-            self._runs(),
-            self._missing(),
+            runs,
+            self._missing(runs),
             measure.rows(folder, measure.SPEED),
             measure.rows(folder, measure.MEMORY),
             folder,
@@ -134,18 +132,25 @@ class Reproduction:
 
     def _runs(self):
         found = {}
-        for experiment in self.experiments:
+        for experiment in self._all:
             run = survey.read(self.places.runs / experiment.name, self.places.runs)
             if run is not None:
                 found[experiment.name] = run
         return found
 
-    def _missing(self):
+    def _missing(self, runs):
+        """{name of a setting: why it was not run}, of what has not been run before."""
+        finished = {
+            experiment.setting.name
+            for experiment in self._all
+            if experiment.is_finished(runs.get(experiment.name))
+        }
         return {
             experiment.setting.name: "--data_dir has no "
             + " or ".join(experiment.setting.folders)
-            for experiment in self.experiments
+            for experiment in self._all
             if self.places.data(experiment.setting) is None
+            and experiment.setting.name not in finished
         }
 
     def _curves(self, runs) -> list[Picture]:

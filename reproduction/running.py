@@ -20,7 +20,7 @@ from reproduction.experiment import Experiment, Places
 from reproduction.facts import facts
 from training import cli
 from training import workdir as workdirs
-from training.evaluation import evaluate_each, result_name
+from training.evaluation import evaluate_each
 from training.interruption import EXIT_CODE, SIGNALS, Interrupted
 from training.lock import LockedError, locked
 from training.strategy import make_strategy
@@ -118,9 +118,7 @@ def is_finished(experiment: Experiment, places: Places) -> bool:
     except UserError as error:
         raise UserError(f"--output: {error}") from None
     changed = set(workdirs.differences(config, kept)) - PLACES
-    wanted = {result_name(*evaluation) for evaluation in experiment.setting.evaluations}
-    has_all = wanted <= found.results.keys() and found.facts.get("finished", False)
-    return has_all and not changed and not found.failure
+    return experiment.is_finished(found) and not changed
 
 
 def failure(experiment: Experiment, places: Places, code: int) -> str:

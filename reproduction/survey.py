@@ -61,7 +61,9 @@ class Run(NamedTuple):
     def state(self) -> str:
         if self.failure:
             return FAILED
-        return FINISHED if self.results else UNFINISHED
+        # What has facts says when it has been evaluated wholly.
+        is_whole = not self.facts or self.facts.get("finished")
+        return FINISHED if self.results and is_whole else UNFINISHED
 
 
 def survey(folder) -> list[Run]:

@@ -138,7 +138,8 @@ def check_same_run(config: ConfigDict, kept: ConfigDict, workdir: Path) -> None:
     """Checks that the run in the workdir can go on with this config.
 
     Raises:
-      UserError: if it differs in a field that is not `changeable`.
+      UserError: if it differs in a field that is not `changeable`, or in the content
+        of its vocabulary.
     """
     fields = declared(config)
     for name in differences(config, kept):
@@ -148,11 +149,28 @@ def check_same_run(config: ConfigDict, kept: ConfigDict, workdir: Path) -> None:
                 f"--workdir={workdir}: holds a run with config.{name}={old}, not "
                 f"{new}; give another workdir, or the same config to go on with it"
             )
+    _check_same_vocabulary(config, kept, workdir)
+
+
+def _check_same_vocabulary(config, kept, workdir):
+    # A run goes on with the tokenizer that it has kept, whatever the file says. The two
+    # are compared without TensorFlow, which would take the accelerators from a child.
+    tokenizer = tokenizers.TOKENIZERS[config.data.tokenizer]
+    file, old = (part.data.get("vocab_file") for part in (config, kept))
+    if "vocab_file" not in tokenizer.FIELDS or file is old is None:
+        return
+    if file is None or not tokenizer.is_saved(config.data, workdir / TOKENIZER):
+        raise UserError(
+            f"--workdir={workdir}: holds a run with another vocabulary than "
+            f"config.data.vocab_file={file}; give another workdir, or a file with the "
+            "same content to go on with it"
+        )
 
 
 def _json(config):
     config = config.to_dict()
-    # So that evaluation finds the data from another folder, too.
-    if folder := config["data"].get("dir"):
-        config["data"]["dir"] = full_name(make_path(folder, "--config.data.dir"))
+    # So that another folder is as good to start from.
+    for name in ("dir", "vocab_file"):
+        if path := config["data"].get(name):
+            config["data"][name] = full_name(make_path(path, f"--config.data.{name}"))
     return json.dumps(config, indent=2) + "\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import sentencepiece
 import tensorflow as tf
 
-from common.fields import integer, optional, text
+from common.fields import changeable, integer, optional, text
 from data import DATASETS
 from data.tokenizers import subword_vocabulary
 from data.tokenizers.subword_vocabulary import (
@@ -39,8 +39,8 @@ class SubwordTokenizer:
         "vocab_sentences": integer(
             "How many sentences of the training text to learn them from, at most."
         ),
-        "vocab_file": optional(
-            text("A SentencePiece model to use instead of learning one.")
+        "vocab_file": changeable(
+            optional(text("A SentencePiece model to use instead of learning one."))
         ),
     }
 
@@ -100,6 +100,11 @@ class SubwordTokenizer:
     def load(cls, directory: Path) -> "SubwordTokenizer":
         """See `data.tokenizers`."""
         return cls((directory / FILE_NAME).read_bytes())
+
+    @classmethod
+    def is_saved(cls, config, directory: Path) -> bool:
+        """Whether `vocab_file` is the model that was saved to the directory."""
+        return subword_vocabulary.given(config) == (directory / FILE_NAME).read_bytes()
 
 
 def _text(processor, index) -> bytes:

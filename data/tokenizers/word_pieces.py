@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from common.fields import choice, integer, optional, text
+from common.fields import changeable, choice, integer, optional, text
 from data import DATASETS
 from data.errors import DataError, RowErrors
 from data.tokenizers import word_piece_vocabulary
@@ -32,8 +32,10 @@ class WordPieceTokenizer:
             "train",
         ),
         "vocab_size": integer("How many word pieces to learn."),
-        "vocab_file": optional(
-            text("A file of word pieces, one a line, to use instead of vocab.")
+        "vocab_file": changeable(
+            optional(
+                text("A file of word pieces, one a line, to use instead of vocab.")
+            )
         ),
     }
 
@@ -84,6 +86,15 @@ class WordPieceTokenizer:
     @classmethod
     def load(cls, directory: Path) -> "WordPieceTokenizer":
         """See `data.tokenizers`."""
-        # As bytes: a carriage return within a piece ends no line.
-        lines = (directory / FILE_NAME).read_bytes().decode()
-        return cls(lines.split("\n")[:-1])
+        return cls(_saved(directory))
+
+    @classmethod
+    def is_saved(cls, config, directory: Path) -> bool:
+        """Whether `vocab_file` has the word pieces that were saved to the directory."""
+        return word_piece_vocabulary.given(config) == _saved(directory)
+
+
+def _saved(directory):
+    # As bytes: a carriage return within a piece ends no line.
+    lines = (directory / FILE_NAME).read_bytes().decode()
+    return lines.split("\n")[:-1]

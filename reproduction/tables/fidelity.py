@@ -1,17 +1,19 @@
 """Which profile learns better: the paper's, the authors' code's, or one between."""
 
+from common.errors import UserError
 from models import variant_config
 from reproduction.scores import mean_score
 from reproduction.sheet import Column, Sheet
 from reproduction.tables.table import Table
 from training.tasks import TASKS
 
-# Each choice by itself, where it is likely to matter: rotations have phases and scales
-# of their own, and at depth 0 their rank is 1.
+# Every choice that makes a difference, by itself: rotations have two of their own.
+SHARED = ("phase", "depth_index", "score_scale")
 CHOICES = {
-    "transevolve-fullff-2": ("phase", "depth_index", "score_scale"),
-    "transevolve-randomff-2": ("depth_index", "rotation_phase", "rotation_scale"),
+    "transevolve-fullff-2": SHARED,
+    "transevolve-randomff-2": (*SHARED, "rotation_phase", "rotation_scale"),
 }
+PAPER = "paper"
 SCORES = ("accuracy", "bleu_13a")
 COLUMNS = [
     Column("task", "task"),
@@ -37,12 +39,18 @@ BY_CHANCE = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 def _profiles(variant):
     rotates = variant_config(variant)["feed_forward"] == "rotation"
     choices = CHOICES[f"transevolve-{'randomff' if rotates else 'fullff'}-2"]
-    return ["paper", "official", *(f"paper+{choice}" for choice in choices)]
+    return [PAPER, "official", *(f"{PAPER}+{choice}" for choice in choices)]
 
 
 def _variants(scale):
     found = [name for name in CHOICES if name in scale.variants]
-    return found or [next(iter(scale.variants))]
+    others = [name for name in scale.variants if "fidelity" in variant_config(name)]
+    if not others:
+        raise UserError(
+            "--variants: expected a variant of TransEvolve for the fidelity table, "
+            f"found {', '.join(scale.variants)}"
+        )
+    return found or others[:1]
 
 
 def _of_profile(setting, variant, profile, scale, seeds):
@@ -52,7 +60,7 @@ def _of_profile(setting, variant, profile, scale, seeds):
             variant,
             {"model.fidelity": profile},
             seed=seed,
-            choice="" if profile == "paper" else profile,
+            choice="" if profile == PAPER else profile,
         )
         for seed in range(seeds or scale.fidelity_seeds)
     ]
@@ -78,7 +86,8 @@ def sheets(scale, seeds, results):
             for profile in _profiles(variant):
                 chosen = _of_profile(setting, variant, profile, scale, seeds)
                 runs = {run.seed: run for run in results.finished(chosen)}
-                paper = paper or runs
+                if profile == PAPER:
+                    paper = runs
                 rows.append(
                     {"task": task, "model": variant, "fidelity": profile}
                     | _row(runs, paper)

@@ -32,8 +32,11 @@ class Results(NamedTuple):
 
     def finished(self, experiments: list[Experiment]) -> list[Run]:
         """Those of the experiments that have been trained and evaluated."""
-        found = (self.runs.get(experiment.name) for experiment in experiments)
-        return [run for run in found if run and run.results and not run.failure]
+        return [
+            self.runs[experiment.name]
+            for experiment in experiments
+            if experiment.is_finished(self.runs.get(experiment.name))
+        ]
 
     def absences(self, tasks, settings: dict[str, Setting] | None = None) -> list[str]:
         """A sentence for each of the tasks that could not be run.

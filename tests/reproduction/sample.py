@@ -77,6 +77,7 @@ def write_several(folder):
         "machine": "AMD EPYC 9004, 2 cores, 24 GiB of memory",
         "versions": "python 3.11.7, tensorflow 2.20.0",
         "seconds": 412.5,
+        "finished": True,
     }
     for variant in ("transevolve-fullff-1", "transevolve-randomff-1", "transformer"):
         for seed in range(3):

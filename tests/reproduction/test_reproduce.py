@@ -172,7 +172,9 @@ def test_profiles_and_a_failure(made):
     (workdir / "tensorboard").write_text("not a folder of ours")
     result = forked.run("reproduce.py", flags)
     assert "error: 1 runs failed: " + broken.name in scripts.last_line(result)
-    (row,) = [x for x in sheet(made, "fidelity")["rows"] if "scale" in x["fidelity"]]
+    (row,) = [
+        x for x in sheet(made, "fidelity")["rows"] if "rotation_s" in x["fidelity"]
+    ]
     assert row["runs"] == 1
     failed = survey.read(workdir)
     assert "expected an empty folder or a run" in failed.failure

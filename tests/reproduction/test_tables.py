@@ -7,8 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from common.errors import UserError
 from configs.published import ACCURACY, ACCURACY_SPREAD, BLEU, OTHER_ACCURACY, SPEED
 from models import variants
+from models.fidelity import CHOICES
 from reproduction import tables
 from reproduction.scales import SCALES
 from reproduction.scores import (
@@ -232,7 +234,7 @@ def test_fidelity():
     table = tables.TABLES["fidelity"]
     scale = SCALES["laptop"]
     experiments = table.experiments(scale, None)
-    assert len(experiments) == 2 * 3 * (5 + 5)
+    assert len(experiments) == 2 * 3 * (5 + 7)
     noise = (0.02, 0.0, -0.02)
 
     def validated(one, loss):
@@ -269,8 +271,56 @@ def test_fidelity():
     assert row["badge"] == "not clear"
     (row,) = rows(sheet, fidelity="official", task="ag_news", model=same["model"])
     assert row["badge"] == NOT_RUN
-    profiles = [row["fidelity"] for row in rows(sheet, **same)]
-    assert not any("rotation" in profile for profile in profiles)
+    choices = {"phase", "depth_index", "score_scale"}
+    assert profiles_of(sheet, same["model"]) == choices
+    # Every one that there is, but for the one that changes no function.
+    every = CHOICES.keys() - {"singular_values"}
+    assert profiles_of(sheet, "transevolve-randomff-2") == every
+
+
+def profiles_of(sheet, model):
+    """The single choices that a model is run with."""
+    found = {row["fidelity"] for row in rows(sheet, task="multi30k", model=model)}
+    assert {"paper", "official"} < found
+    return {profile.partition("+")[2] for profile in found - {"paper", "official"}}
+
+
+def test_only_the_papers_profile_is_what_others_are_compared_with():
+    """Not the first one that has run."""
+    scale = SCALES["laptop"]
+    table = tables.TABLES["fidelity"]
+    found = [
+        run_of(
+            one,
+            {"test": {"accuracy": 0.5}},
+            validations=[
+                {"step": 1, "accuracy": 0.5 + 0.1 * (one.choice == "official")}
+            ],
+        )
+        for one in table.experiments(scale, None)
+        if one.setting.name == "ag_news" and one.choice
+    ]
+    (sheet,) = table.sheets(scale, None, results_of(found, scale))
+    (paper,) = rows(
+        sheet, task="ag_news", model="transevolve-fullff-2", fidelity="paper"
+    )
+    assert paper["badge"] == NOT_RUN
+    others = [row for row in rows(sheet, task="ag_news") if row["runs"]]
+    assert len(others) == 4 + 6
+    for row in others:
+        assert row["badge"] == "not clear"
+        assert row["validation_gain"] is row["gain_deviation"] is None
+
+
+def test_fidelity_is_of_transevolve():
+    scale = SCALES["laptop"]._replace(variants={"transformer": {}})
+    with pytest.raises(
+        UserError, match="--variants: expected a variant of TransEvolve"
+    ):
+        tables.TABLES["fidelity"].experiments(scale, None)
+    scale = scale._replace(variants={"transformer": {}, "transevolve-fullff-1": {}})
+    experiments = tables.TABLES["fidelity"].experiments(scale, None)
+    assert {one.variant for one in experiments} == {"transevolve-fullff-1"}
 
 
 @pytest.mark.parametrize(

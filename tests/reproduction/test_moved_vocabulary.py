@@ -1,0 +1,82 @@
+"""A vocabulary may lie elsewhere when a run is taken up again, and be no other."""
+
+import json
+
+import pytest
+
+from common.errors import UserError
+from configs import imdb, multi30k
+from data.tokenizers import subword_vocabulary
+from data.tokenizers.subwords import SubwordTokenizer
+from data.tokenizers.word_pieces import WordPieceTokenizer
+from reproduction import running, tables
+from reproduction.experiment import Places
+from reproduction.scales import SCALES
+from tests.reproduction.made_data import make_data
+from training import workdir as workdirs
+
+DATA = {"training": "a", "validation": "b"}
+PIECES = ["[PAD]", "[UNK]", "a"]
+
+
+def word_pieces(content):
+    return "".join(piece + "\n" for piece in [*PIECES, content]).encode()
+
+
+def subwords(content):
+    return subword_vocabulary.learn([content.encode() * 9, b"other words"], 300)
+
+
+KINDS = {
+    "wordpiece": (
+        imdb,
+        word_pieces,
+        lambda model: WordPieceTokenizer(model.decode().split()),
+    ),
+    "subwords": (multi30k, subwords, SubwordTokenizer),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_elsewhere_is_taken_and_another_refused(kind, tmp_path, monkeypatch):
+    module, make, tokenizer = KINDS[kind]
+    old, new, other = (tmp_path / name for name in ("old", "new", "other"))
+    old.write_bytes(make("film"))
+    new.write_bytes(make("film"))
+    other.write_bytes(make("news"))
+    config = module.get_config()
+    monkeypatch.chdir(tmp_path)
+    config.data.vocab_file = "old"
+    workdirs.keep(config, tokenizer(old.read_bytes()), DATA, tmp_path)
+    kept = workdirs.read_config(tmp_path)
+    assert kept.data.vocab_file == str(old)
+    for same in (old, new):
+        config.data.vocab_file = str(same)
+        workdirs.check_same_run(config, kept, tmp_path)
+    for file in (str(other), None):
+        config.data.vocab_file = file
+        message = f"another vocabulary than config.data.vocab_file={file}; give"
+        with pytest.raises(UserError, match=message):
+            workdirs.check_same_run(config, kept, tmp_path)
+    old.write_bytes(make("news"))  # at the same place
+    config.data.vocab_file = str(old)
+    with pytest.raises(UserError, match="another vocabulary"):
+        workdirs.check_same_run(config, kept, tmp_path)
+
+
+def test_a_run_is_finished_with_its_data_mounted_elsewhere(tmp_path):
+    data, moved = make_data(tmp_path / "data"), tmp_path / "moved"
+    one = tables.TABLES["3"].experiments(SCALES["smoke"], None)[0]
+    workdir = tmp_path / "output/runs/smoke" / one.name
+    workdir.mkdir(parents=True)
+    config = one.config(Places(tmp_path / "output", "smoke", data).data(one.setting))
+    pieces = (data / "vocab.txt").read_text().split()
+    workdirs.keep(config, WordPieceTokenizer(pieces), DATA, workdir)
+    (workdir / "results").mkdir()
+    (workdir / "results/test.json").write_text('{"accuracy": 0.5}')
+    (workdir / "facts.json").write_text(json.dumps({"finished": True}))
+    data.rename(moved)
+    assert running.is_finished(one, Places(tmp_path / "output", "smoke", moved))
+    (moved / "vocab.txt").write_text((moved / "vocab.txt").read_text() + "more\n")
+    with pytest.raises(UserError, match=r"--output: .* another vocabulary"):
+        running.is_finished(one, Places(tmp_path / "output", "smoke", moved))

@@ -1,0 +1,106 @@
+"""What results are made of: the runs that lie there, whatever this command runs."""
+
+import json
+
+import pytest
+
+from reproduction import survey
+from reproduction.reproduce import Reproduction
+from reproduction.running import is_finished
+from reproduction.scales import SCALES
+from reproduction.survey import FACTS
+from tests.reproduction.made_data import make_data
+from training import workdir as workdirs
+from training.evaluation import result_name
+
+SMOKE = SCALES["smoke"]
+
+
+class Vocabulary:
+    """Stands in for a tokenizer."""
+
+    name, identity = "wordpiece", []
+
+    def save(self, directory):
+        (directory / "vocab.txt").write_text("[PAD]\n[UNK]\ngood\nbad\nfilm\nnews\n")
+
+
+def leave(experiment, places, facts=None, without=()):
+    """Writes what a run of an experiment leaves, but for some evaluations."""
+    workdir = places.runs / experiment.name
+    (workdir / "results").mkdir(parents=True)
+    config = experiment.config(places.data(experiment.setting))
+    workdirs.keep(config, Vocabulary(), {"training": 1, "validation": 1}, workdir)
+    scores = {"bleu_13a": 20.0, "bleu_authors": 21.0, "bleu_intl": 22.0}
+    result = {"accuracy": 0.5, "parameters": 3, "examples": 20, **scores}
+    result |= {"mean_of_checkpoints": scores, "checkpoints": [scores]}
+    for evaluation in experiment.setting.evaluations:
+        if (name := result_name(*evaluation)) not in without:
+            (workdir / f"results/{name}.json").write_text(json.dumps(result))
+    facts = {"seconds": 60, "finished": True} if facts is None else facts
+    (workdir / FACTS).write_text(json.dumps(facts))
+    return workdir
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A function that makes a `Reproduction` of a folder with data and runs."""
+    make_data(tmp_path / "data")
+
+    def make(table, data_dir=tmp_path / "data", **others):
+        return Reproduction(table, "smoke", tmp_path / "out", data_dir, **others)
+
+    return make
+
+
+def rows(reproduction, **wanted):
+    found = [row for sheet in reproduction.sheets() for row in sheet.rows]
+    return [row for row in found if wanted.items() <= row.items()]
+
+
+def test_runs_that_are_left_out_now_are_shown(made):
+    reproduction = made("3", only="^imdb")
+    ag_news = next(one for one in made("3").experiments if "ag_news" in one.name)
+    leave(ag_news, reproduction.places)
+    assert {one.setting.name for one in reproduction.experiments} == {"imdb"}
+    (row,) = rows(reproduction, task="ag_news", model=ag_news.variant)
+    assert (row["runs"], row["accuracy"]) == (1, 50.0)
+    reproduction.write()
+    report = reproduction.places.results / "report.html"
+    assert ag_news.name in report.read_text()
+
+
+def test_a_finished_run_is_shown_without_its_data(made):
+    one = made("3").experiments[0]
+    leave(one, made("3").places)
+    reproduction = made("3", data_dir=None)
+    (row,) = rows(reproduction, task="ag_news", model=one.variant)
+    assert row["runs"] == 1
+    (sheet,) = reproduction.sheets()
+    said = [note for note in sheet.notes if "was not run" in note]
+    assert said == ["imdb was not run: --data_dir has no aclImdb or aclImdb*.tar.gz."]
+
+
+@pytest.mark.parametrize("facts, without", [({"seconds": 1}, ""), (None, "test")])
+def test_a_run_without_all_evaluations_is_not_finished(made, facts, without):
+    """Nor does it end the making of a table."""
+    reproduction = made("2")
+    one = next(x for x in reproduction.experiments if len(x.setting.splits) == 2)
+    leave(one, reproduction.places, facts, [f"{without}-average-2"])
+    assert not is_finished(one, reproduction.places)
+    assert not any(row["runs"] for row in rows(reproduction))
+    leave(one._replace(seed=1), reproduction.places)
+    assert is_finished(one._replace(seed=1), reproduction.places)
+    twice = made("2", seeds=2)
+    found = rows(twice, test_set="en-de newstest2013", model=one.variant)
+    assert [row["runs"] for row in found] == [1]
+
+
+def test_a_run_is_finished_when_it_says_so(made):
+    one, places = made("3").experiments[0], made("3").places
+    workdir = leave(one, places, {"seconds": 1})
+    assert survey.read(workdir).state == survey.UNFINISHED
+    (workdir / FACTS).write_text('{"seconds": 1, "finished": true}')
+    assert survey.read(workdir).state == survey.FINISHED
+    (workdir / FACTS).unlink()  # as train.py and evaluate.py leave it
+    assert survey.read(workdir).state == survey.FINISHED
