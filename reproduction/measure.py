@@ -45,7 +45,7 @@ def rows(folder: Path, name: str) -> list[dict]:
 
 def _models(scale):
     # The others are compared with it.
-    return list(dict.fromkeys([*scale.variants, BASELINE]))
+    return list(dict.fromkeys([*scale.variants, *scale.systems, BASELINE]))
 
 
 def _measure(name, scale, folder):

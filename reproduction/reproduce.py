@@ -57,7 +57,8 @@ class Reproduction:
         self.tables = tables.named(table)
         self.scale = SCALES[scale]
         if models:
-            self.scale = self.scale._replace(variants=_variants(self.scale, models))
+            chosen = _variants(self.scale, models)
+            self.scale = self.scale._replace(variants=chosen, systems={})
         self.seeds = seeds
         self.places = Places(output, scale, data_dir)
         self._wanted = _pattern(only)
@@ -171,7 +172,8 @@ def _variants(scale, models):
             raise UserError(
                 f"--variants: expected some of {', '.join(known)}, found {name!r}"
             )
-    return {name: scale.variants.get(name, {}) for name in models}
+    usual = {**scale.systems, **scale.variants}
+    return {name: usual.get(name, {}) for name in models}
 
 
 def _pattern(only):

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from configs.published import SYSTEMS
 from models import variants
 from reproduction.experiment import Experiment, Setting
 
@@ -16,6 +17,7 @@ class Scale(NamedTuple):
       fidelity_seeds: the same, of the fidelity table.
       settings: {task: how it runs}; the tasks are the paper's.
       variants: {variant that runs: what it changes}.
+      systems: the same, of variants that are other systems of the paper's tables.
       learning_rates: (lr_max, warm-up) of Figure 2.
       fidelity: {task: how it runs in the fidelity table}.
       timing: arguments of the speed benchmark.
@@ -28,6 +30,7 @@ class Scale(NamedTuple):
     fidelity_seeds: int
     settings: dict[str, Setting]
     variants: dict[str, dict]
+    systems: dict[str, dict]
     learning_rates: list[tuple[float, int]]
     fidelity: dict[str, Setting]
     timing: dict
@@ -42,12 +45,13 @@ class Scale(NamedTuple):
         self, setting: Setting, variant: str, changes: dict | None = None, **others
     ) -> Experiment:
         """A run at this scale; arguments as for `Experiment`."""
-        changes = {**self.variants.get(variant, {}), **(changes or {})}
+        own = {**self.systems, **self.variants}.get(variant, {})
+        changes = {**own, **(changes or {})}
         return Experiment(setting, variant, changes=changes, **others)
 
 
-def _paper_variants(**changes):
-    return {name: changes for name in variants(in_paper=True)}
+PAPER_VARIANTS = {name: {} for name in variants(in_paper=True)}
+PAPER_SYSTEMS = {name: {} for name in SYSTEMS.values()}
 
 
 FOLDERS = {
@@ -112,7 +116,8 @@ PAPER = Scale(
             for task in ("ag_news", "imdb", "listops", "char_imdb")
         },
     },
-    variants=_paper_variants(),
+    variants=PAPER_VARIANTS,
+    systems=PAPER_SYSTEMS,
     learning_rates=[
         (rate, warmup) for rate in (1.0, 1.5) for warmup in (4000, 8000, 16_000)
     ],
@@ -178,7 +183,8 @@ LAPTOP = Scale(
     seeds=1,
     fidelity_seeds=3,
     settings=LAPTOP_SETTINGS,
-    variants=_paper_variants(),
+    variants=PAPER_VARIANTS,
+    systems=PAPER_SYSTEMS,
     learning_rates=[(rate, warmup) for rate in (0.2, 0.4) for warmup in (50, 100, 200)],
     fidelity={
         # A little longer, since what is sought is small.
@@ -242,6 +248,7 @@ SMOKE = Scale(
         "transevolve-randomff-1": {"model.num_depths": 2},
         "transformer": {"model.num_layers": 1},
     },
+    systems={"transformer-linear": {"model.num_layers": 1}},
     learning_rates=[(0.2, 2), (0.4, 2)],
     fidelity={"ag_news": SMOKE_SETTINGS["ag_news"]},
     timing={"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},

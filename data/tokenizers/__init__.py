@@ -9,8 +9,10 @@ the `TOKENIZERS` of the datasets that it can read. The class has:
 - `make(config)`: of the `data` part of a config. It raises a `DataError` where the
   vocabulary, or the data to learn one from, cannot be had.
 - `save(directory)` and `load(directory)`, for files of its own.
+- `is_saved(config, directory)`, if it has a field `vocab_file`: whether that file has
+  what was saved to the directory. A run goes on with no other vocabulary.
 
-Of these, `make` and `load` are class methods. An instance has:
+Of these, all but `save` are class methods. An instance has:
 
 - A call from a string tensor [batch] to ids, an int32 ragged tensor [batch, (length)].
 - `names(ids)`: what to call these ids, a list of texts, each of them visible.

@@ -1,18 +1,19 @@
 """Accuracies of classifiers: what tables 3 and 4 share."""
 
-from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY
+from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
 from reproduction.experiment import Experiment
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, badge, difference, mean_score
 from reproduction.sheet import Column, Sheet
 from reproduction.survey import Run
-from reproduction.tables.table import Results, rows_of
+from reproduction.tables.table import Results, rows_of, system, systems_of
 
 # Its published figures come from other papers, in other settings.
 BASELINE = "transformer"
 COLUMNS = [
     Column("task", "task"),
     Column("model", "model"),
+    Column("system", "published as"),
     Column("badge", "verdict"),
     Column("accuracy", "test accuracy %", 2),
     Column("accuracy_deviation", "± over seeds", 2),
@@ -38,13 +39,17 @@ NOTES = [
 
 
 def experiments(tasks: list[str], scale: Scale, seeds: int | None) -> list[Experiment]:
-    """Every variant of the scale, on the tasks."""
+    """Every variant of the scale, and every system of a task, on the tasks."""
     return [
         experiment
         for task in tasks
-        for variant in scale.variants
+        for variant in _variants(task, scale)
         for experiment in _seeds(task, variant, scale, seeds)
     ]
+
+
+def _variants(task, scale):
+    return dict.fromkeys([*scale.variants, *systems_of(scale, OTHER_ACCURACY[task])])
 
 
 def _seeds(task, variant, scale, seeds):
@@ -65,16 +70,16 @@ def sheet(
     """A row for each task and model that the paper prints."""
     rows = []
     for task in tasks:
-        for variant in rows_of(scale):
-            chosen = []
-            if variant in scale.variants:
-                chosen = _seeds(task, variant, scale, seeds)
+        run = _variants(task, scale)
+        for variant in dict.fromkeys([*rows_of(scale), *run]):
+            chosen = _seeds(task, variant, scale, seeds) if variant in run else []
             rows.append(_row(task, variant, scale, results.finished(chosen)))
-        for system, published in OTHER_ACCURACY[task].items():
-            rows.append(
-                {"task": task, "model": system, "published": published}
-                | {"badge": NOT_RUN, "runs": 0}
-            )
+        for name, published in OTHER_ACCURACY[task].items():
+            if SYSTEMS.get(name) not in run:
+                rows.append(
+                    {"task": task, "model": name, "published": published}
+                    | {"badge": NOT_RUN, "runs": 0}
+                )
     notes = [scale.meaning, *NOTES, *results.absences(tasks)]
     return Sheet(name, title, COLUMNS, rows, notes)
 
@@ -82,10 +87,12 @@ def sheet(
 def _row(task, variant, scale, runs):
     score = mean_score(100 * run.results["test"]["accuracy"] for run in runs)
     paper_way = mean_score(_test_accuracies(run, max) for run in runs)
-    published = ACCURACY[task].get(variant)
+    name = system(variant)
+    published = {**ACCURACY[task], **OTHER_ACCURACY[task]}.get(name or variant)
     return {
         "task": task,
         "model": variant,
+        "system": None if published is None else name,
         "fidelity": fidelity(runs),
         "runs": score.count,
         "parameters": runs[0].results["test"]["parameters"] if runs else None,
@@ -100,7 +107,7 @@ def _row(task, variant, scale, runs):
         "badge": badge(
             score.mean,
             published,
-            scale.is_paper and variant != BASELINE,
+            scale.is_paper and variant != BASELINE and not name,
             ACCURACY_SPREAD[task],
         ),
     }

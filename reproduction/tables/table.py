@@ -1,9 +1,10 @@
 """What a table is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from configs.published import SYSTEMS
 from models import variants
 from reproduction.experiment import Experiment, Setting
 from reproduction.scales import Scale
@@ -56,6 +57,17 @@ class Results(NamedTuple):
 def rows_of(scale: Scale) -> list[str]:
     """The paper's models, and others that run at a scale."""
     return list(dict.fromkeys([*variants(in_paper=True), *scale.variants]))
+
+
+def systems_of(scale: Scale, published: Iterable[str]) -> list[str]:
+    """The variants of a scale that are among other systems' published names."""
+    found = [SYSTEMS[name] for name in published if name in SYSTEMS]
+    return [variant for variant in found if variant in scale.systems]
+
+
+def system(variant: str) -> str | None:
+    """What the paper calls a variant that is another system, as "Performer"."""
+    return next((name for name, ours in SYSTEMS.items() if ours == variant), None)
 
 
 class Table(NamedTuple):

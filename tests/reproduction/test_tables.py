@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
-from configs.published import ACCURACY, ACCURACY_SPREAD, BLEU, OTHER_ACCURACY, SPEED
+from configs.published import (
+    ACCURACY,
+    ACCURACY_SPREAD,
+    BLEU,
+    OTHER_ACCURACY,
+    SPEED,
+    SYSTEMS,
+)
 from models import variants
 from models.fidelity import CHOICES
 from reproduction import tables
@@ -117,13 +124,42 @@ def test_no_other_scale_reproduces(name):
     scale = SCALES[name]
     table = tables.TABLES["4"]
     found = [
-        classifier(one, ACCURACY[one.setting.name][one.variant] / 100)
+        classifier(one, ACCURACY[one.setting.name].get(one.variant, 0) / 100)
         for one in table.experiments(scale, None)
     ]
     sheet, _ = table.sheets(scale, None, results_of(found, scale))
     badges = {row["badge"] for row in sheet.rows}
     assert badges == {OTHER_MEASURE, NOT_RUN}
     assert sheet.notes[0] == scale.meaning
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_systems_that_run_here(named):
+    """They run, and have the row of the figure that was published for them."""
+    table = tables.TABLES["4"]
+    scale = PAPER
+    if named:  # by --variants
+        performer = {"transformer-linear-favor": {}}
+        scale = PAPER._replace(variants=performer, systems={})
+    experiments = table.experiments(scale, 1)
+    count = 1 if named else len(PAPERS) + len(SYSTEMS)
+    assert len(experiments) == 2 * count
+    published = OTHER_ACCURACY["listops"]["Performer"]
+    found = [
+        classifier(one, published / 100)
+        for one in experiments
+        if one.name.startswith("listops/transformer-linear-favor")
+    ]
+    sheet, _ = table.sheets(scale, 1, results_of(found, scale))
+    (row,) = rows(sheet, task="listops", system="Performer")
+    assert (row["model"], row["runs"]) == ("transformer-linear-favor", 1)
+    assert row["published"] == published
+    # In other settings, so that the same figure shows nothing.
+    assert row["badge"] == OTHER_MEASURE
+    assert not rows(sheet, model="Performer")
+    assert len(rows(sheet, model="linear attention")) == (2 if named else 0)
+    (three,) = tables.TABLES["3"].sheets(scale, 1, results_of([], scale))
+    assert not any(row.get("system") for row in three.rows)
 
 
 def test_speeds(tmp_path):
@@ -149,8 +185,10 @@ def test_speeds(tmp_path):
     assert row["badge"] == OTHER_MEASURE
     (row,) = rows(sheet, model="transevolve-fullff-1", length=3000)
     assert (row["speed"], row["badge"]) == (None, NOT_RUN)
-    (row,) = rows(sheet, model="Performer", length=4000)
-    assert row["published"] == 5.7
+    (row,) = rows(sheet, system="Performer", length=4000)
+    assert (row["model"], row["published"]) == ("transformer-linear-favor", 5.7)
+    (row,) = rows(sheet, model="Linformer", length=4000)
+    assert (row["published"], row["badge"]) == (5.5, NOT_RUN)
     (picture,) = sheet.pictures
     assert (tmp_path / picture.file).stat().st_size > 1000
     assert "1.76" in picture.alternative
