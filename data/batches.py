@@ -42,7 +42,7 @@ class Batches:
 
 
 def fingerprint(*arrays: np.ndarray) -> str:
-    """Of examples that are in memory."""
+    """Differs where the arrays' contents do."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array))

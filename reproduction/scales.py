@@ -157,8 +157,8 @@ LAPTOP_SETTINGS = {
                 **NARROW,
                 "data.max_length": 128,
                 "data.bucket_lengths": (64, 96, 128),
-                "train.steps": 250,
-                "train.validate_every": 125,
+                "train.steps": 200,
+                "train.validate_every": 100,
                 "train.learning_rate_max": 0.12,
                 "train.warmup_steps": 100,
             },
@@ -166,8 +166,8 @@ LAPTOP_SETTINGS = {
             "char_imdb": {
                 "data.max_length": 256,
                 "data.bucket_lengths": (256,),
-                "train.steps": 150,
-                "train.validate_every": 75,
+                "train.steps": 100,
+                "train.validate_every": 50,
             },
         }
     ),

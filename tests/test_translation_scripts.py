@@ -15,13 +15,14 @@ import pytest
 
 from common.errors import UserError
 from data.errors import DataError
+from decoding.translator import Translator
 from reporting.evaluation import markdown
 from tests import translation
 from tests.conftest import ROOT
 from tests.scripts import metrics, script
 from tests.translation import FLAGS, train, write
 from training import workdir as workdirs
-from training.evaluation import evaluate
+from training.evaluation import evaluate, evaluate_each
 from training.run import load_run
 from training.train import train_and_evaluate
 
@@ -76,6 +77,29 @@ def test_averaged_checkpoints_and_their_mean(run):
     assert found["bleu_13a"] > 50 and found["mean_of_checkpoints"]["bleu_13a"] > 50
     assert "| mean of 2 checkpoints |" in result.stderr
     assert (run / "results/test-average-2.txt").exists()
+
+
+def test_the_same_weights_translate_a_split_once(run, tmp_path, monkeypatch):
+    workdir = shutil.copytree(run, tmp_path / "run")
+    (best,) = (workdir / "checkpoints/best").iterdir()
+    last = max((workdir / "checkpoints/last").iterdir(), key=lambda x: int(x.name))
+    assert best.name == last.name
+    translated, translate = [], Translator.translate
+
+    def counting(self, sources, *arguments):
+        translated.append(len(sources))
+        return translate(self, sources, *arguments)
+
+    monkeypatch.setattr(Translator, "translate", counting)
+    evaluate_each(workdir, [("test", 0), ("test", 2), ("validation", 0)])
+    test, mean, validation = (
+        json.loads((workdir / f"results/{name}.json").read_text())
+        for name in ("test", "test-average-2", "validation")
+    )
+    # The best weights, their mean with those before, and those before.
+    assert translated == 3 * [test["examples"]] + [validation["examples"]]
+    assert mean["checkpoints"][-1]["chrf"] == test["chrf"]
+    assert test["sentences_per_second"] > 0
 
 
 def test_lines_are_translated(run):

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from data.batches import fill_rows
 from training.memory import part_of_batch, predicted_bytes
+from training.strategy import distribute
 
 
 class Evaluator:
@@ -75,7 +76,7 @@ class Evaluator:
             self.strategy.num_replicas_in_sync,
             batcher.fillers,
         )
-        return self.strategy.experimental_distribute_dataset(dataset)
+        return distribute(dataset, self.strategy)
 
     def _reduced(self, batch):
         sums = self.strategy.run(self._step, args=(batch,))

@@ -59,14 +59,28 @@ def is_tpu(strategy: tf.distribute.Strategy) -> bool:
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
+def distribute(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
+    """Deals out batches, an iterable: each replica gets its part of each.
+
+    On one CPU that is the dataset as it is. The iterator of a strategy would bring a
+    tuner (`data.dataset_options`), and copies that only an accelerator needs.
+    """
+    if strategy.num_replicas_in_sync == 1 and _kind(strategy) == "CPU":
+        return dataset
+    return strategy.experimental_distribute_dataset(dataset)
+
+
 def describe(strategy: tf.distribute.Strategy) -> str:
     """The devices of a strategy in a few words."""
     count = strategy.num_replicas_in_sync
-    device = strategy.extended.worker_devices[0]
-    kind = tf.DeviceSpec.from_string(device).device_type
-    text = f"{count} {kind}" + "s" * (count > 1)
+    text = f"{count} {_kind(strategy)}" + "s" * (count > 1)
     number, total = workers.place(strategy)
     return text + f", worker {number + 1} of {total}" * (total > 1)
+
+
+def _kind(strategy):
+    device = strategy.extended.worker_devices[0]
+    return tf.DeviceSpec.from_string(device).device_type
 
 
 def announce(strategy: tf.distribute.Strategy) -> None:

@@ -11,7 +11,7 @@ from training.losses import masked_sums
 from training.memory import part_of_batch, predicted_bytes
 from training.metrics import Totals
 from training.schedule import WarmupSchedule
-from training.strategy import is_tpu, make_strategy
+from training.strategy import distribute, is_tpu, make_strategy
 
 
 class NotFiniteError(UserError):
@@ -120,7 +120,7 @@ class Trainer:
             dataset = fill_rows(dataset, self.row_multiple, fillers)
         shapes = [spec.shape for spec in tf.nest.flatten(dataset.element_spec)]
         self._shapes_differ = not all(shape.is_fully_defined() for shape in shapes)
-        return iter(self.strategy.experimental_distribute_dataset(dataset))
+        return iter(distribute(dataset, self.strategy))
 
     def train(self, iterator, num_steps: int) -> Totals:
         """Takes `num_steps` updates, dropout on; returns their totals.

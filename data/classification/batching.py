@@ -9,6 +9,7 @@ import tensorflow as tf
 from data.batches import Batches, fingerprint
 from data.buckets import Buckets
 from data.classification.token_cache import TokenizedSplit
+from data.dataset_options import untuned
 
 # The target of a row that only fills up a batch; it counts in no loss or metric.
 FILLER_TARGET = -1
@@ -109,4 +110,4 @@ class Batcher(Batches):
         )
         dataset = tf.data.Dataset.from_generator(plans, output_signature=signature)
         dataset = dataset.map(gather, num_parallel_calls=tf.data.AUTOTUNE)
-        return dataset.prefetch(tf.data.AUTOTUNE)
+        return dataset.prefetch(tf.data.AUTOTUNE).with_options(untuned())

@@ -11,9 +11,9 @@ import tensorflow as tf
 from common.progress import progress_bar
 from data.batches import Batches, fingerprint
 from data.buckets import Buckets
+from data.dataset_options import untuned
 from data.errors import DataError
 from data.pairs.packed import PackedPairs
-from data.pairs.stream import own_threads
 
 logger = logging.getLogger("transevolve")
 
@@ -241,4 +241,4 @@ def _dataset(buckets, batches):
     dataset = tf.data.Dataset.from_generator(
         batches, output_signature={"inputs": spec, "targets": spec}
     )
-    return dataset.prefetch(tf.data.AUTOTUNE).with_options(own_threads())
+    return dataset.prefetch(tf.data.AUTOTUNE).with_options(untuned(2))

@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 import tensorflow as tf
 
+from data.dataset_options import untuned
 from data.errors import RowErrors
 from data.pairs.packed import PackedPairs
 
@@ -49,7 +50,7 @@ class PairStream:
         )
         dataset = texts.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
-        self._dataset = dataset.with_options(own_threads(2 + os.cpu_count()))
+        self._dataset = dataset.with_options(untuned(2 + os.cpu_count()))
 
     @property
     def skipped(self) -> int:
@@ -76,14 +77,3 @@ class PairStream:
                 yield np.array([text for pair in chunk for text in pair], object)
         except Exception as error:
             self._failure = error
-
-
-def own_threads(num_threads: int = 2) -> tf.data.Options:
-    """So many threads of a dataset's own.
-
-    A dataset whose generator waits for another dataset holds one of the threads that
-    all share; where there are as many such waits as threads, none would go on.
-    """
-    options = tf.data.Options()
-    options.threading.private_threadpool_size = num_threads
-    return options

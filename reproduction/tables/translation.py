@@ -30,6 +30,10 @@ COLUMNS = [
     *(Column(f"chosen_{name}", f"{name}, best validation", 2) for name in MEASURES),
     *(Column(f"last_{name}", f"{name}, last checkpoint", 2) for name in MEASURES[:1]),
     *(Column(f"mean_{name}", f"{name}, mean of checkpoints", 2) for name in MEASURES),
+    *(
+        Column(f"weights_{name}", f"{name}, mean of weights", 2)
+        for name in MEASURES[:1]
+    ),
     Column("runs", "runs", 0),
     Column("parameters", "parameters", 0),
     Column("published_parameters", "published parameters, millions", 0),
@@ -74,7 +78,8 @@ def sheets(scale, seeds, results):
         scale.meaning,
         "The paper reports the mean BLEU of the last checkpoints. The compared figure "
         f"is the mean of {scale.settings[TASKS[0]].average_checkpoints}. Beside it "
-        "stand the checkpoint of the best validation loss and the last one.",
+        "stand the checkpoint of the best validation loss, the last one, and a model "
+        "of the checkpoints' mean weights.",
         "bleu_authors is the released script's, lower-cased and split at white space. "
         "It stands beside TransEvolve's published figures. The Transformer's published "
         "figures are those of Vaswani et al. (2017), tokenized and with compounds "
@@ -116,6 +121,7 @@ def _row(task, variant, runs, split, published, scale):
         row[f"last_{name}"] = mean(
             lambda run, x=name: run.results[averaged]["checkpoints"][-1][x]
         ).mean
+        row[f"weights_{name}"] = mean(lambda run, x=name: run.results[averaged][x]).mean
         row[f"mean_{name}"] = mean(
             lambda run, x=name: run.results[averaged]["mean_of_checkpoints"][x]
         ).mean

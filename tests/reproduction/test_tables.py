@@ -204,7 +204,7 @@ def translator(experiment, split, checkpoints):
     return {
         split: {**scores(checkpoints[0]), "parameters": 7},
         f"{split}-average-10": {
-            **scores(0.0),
+            **scores(40.0),
             "mean_of_checkpoints": mean,
             "checkpoints": [scores(bleu) for bleu in checkpoints],
         },
@@ -236,6 +236,7 @@ def test_translations():
     assert row["mean_bleu_authors"] == pytest.approx(mean)
     assert row["chosen_bleu_13a"] == pytest.approx(21.5)
     assert row["last_bleu_authors"] == pytest.approx(30.6)
+    assert row["weights_bleu_authors"] == pytest.approx(40.0)
     assert row["deviation"] == pytest.approx(np.std([0, 1], ddof=1))
     published = BLEU["en", "de"]["newstest2013"]["transevolve-fullff-2"]
     assert row["difference"] == pytest.approx(mean - published, abs=1e-5)

@@ -9,6 +9,7 @@ from tests.scripts import listops_config, metrics
 from training import test_scores
 from training.evaluation import evaluate
 from training.evaluator import Evaluator
+from training.strategy import make_strategy
 from training.tasks import TASKS
 from training.train import train_and_evaluate
 from training.trainer import NotFiniteError
@@ -94,7 +95,8 @@ def test_test_scores_of_a_killed_run(tmp_path):
     config = listops_config(tmp_path / "cache", **{"train.steps": 10})
     config.train.validate_every = 5
     task = TASKS[config.kind](config, TASKS[config.kind].make_tokenizer(config))
-    evaluator = Evaluator(task.build_model(), task.sums, tf.distribute.get_strategy())
+    strategy = make_strategy("one_device")
+    evaluator = Evaluator(task.build_model(), task.sums, strategy)
     scores = test_scores.TestScores(task, evaluator, tmp_path)
     for step in (5, 10):
         scores.measure(step, lambda num_batches: None)

@@ -18,6 +18,7 @@ from common.fields import (
 from common.progress import progress_bar
 from configs.published import published_bleu
 from data import DATASETS
+from data.batches import fingerprint
 from data.buckets import BATCH_UNITS, Buckets
 from data.fields import BUCKET_FIELDS
 from data.pairs.data import ParallelData
@@ -87,6 +88,7 @@ class TranslationTask(Task):
         super().__init__(config, tokenizer)
         self.data = ParallelData(config.data, tokenizer)
         self._last_translator = None
+        self._translations = {}
 
     @staticmethod
     def check(config):
@@ -131,9 +133,8 @@ class TranslationTask(Task):
         """BLEU three ways and chrF, beside the paper's figure; the hypotheses."""
         sources, references = self.data.texts(split)
         translator = self._translator(model, strategy)
-        start = time.monotonic()
-        hypotheses = _translate(translator, sources, f"translating {split}")
-        seconds = time.monotonic() - start
+        title = f"translating {split}"
+        hypotheses, seconds = self._translate(translator, split, title)
         scores, signatures = score(hypotheses, references)
         logger.info("%s", scores)
         data = self.config.data
@@ -152,7 +153,7 @@ class TranslationTask(Task):
         for number, restore in enumerate(each_checkpoint, start=1):
             restore()
             translator.refresh()
-            found = _translate(translator, sources, f"checkpoint {number}")
+            found, _ = self._translate(translator, split, f"checkpoint {number}")
             singles.append(score(found, references)[0])
             logger.info("checkpoint %d: %s", number, singles[-1])
         if singles:
@@ -180,6 +181,19 @@ class TranslationTask(Task):
         some = sources[:: max(1, len(sources) // size)][:size]
         translator = self._translator(model, strategy)
         return lambda: translator.translate(some), len(sources) / len(some)
+
+    def _translate(self, translator, split, title):
+        """(hypotheses, seconds that they took) of a split, once for the same weights:
+        the best checkpoint is often one of the last ones, too."""
+        weights = [weight.numpy() for weight in translator.model.weights]
+        key = split, fingerprint(*weights)
+        if key not in self._translations:
+            sources, _ = self.data.texts(split)
+            start = time.monotonic()
+            with progress_bar(desc=title, total=len(sources), unit=" sentences") as bar:
+                hypotheses = translator.translate(sources, bar.update)
+            self._translations[key] = hypotheses, time.monotonic() - start
+        return self._translations[key]
 
     def _translator(self, model, strategy):
         """A `Translator` of the model's weights; the last one, if it was of the model:
@@ -214,11 +228,6 @@ class TranslationTask(Task):
         return (
             f"{self.config.data.source_language} to {self.config.data.target_language}"
         )
-
-
-def _translate(translator, sources, title):
-    with progress_bar(desc=title, total=len(sources), unit=" sentences") as bar:
-        return translator.translate(sources, bar.update)
 
 
 def _table(columns, signatures):
