@@ -1,6 +1,7 @@
 """A run of a table, as data: what is trained, and how it is evaluated."""
 
 import importlib
+import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +9,11 @@ from ml_collections import ConfigDict
 
 from common.errors import UserError
 from reproduction.survey import Run
+from training.config import flatten
 from training.evaluation import result_name
+
+# Fields that say where data lies, in which processes of a run may differ.
+PLACES = {"data.dir", "data.cache_dir", "data.vocab_file"}
 
 
 class Setting(NamedTuple):
@@ -82,9 +87,13 @@ class Experiment(NamedTuple):
         return config
 
     def is_finished(self, run: Run | None) -> bool:
-        """Whether a run has been trained by `reproduction.running`, and has all
-        evaluations of the setting."""
+        """Whether a run has been trained by `reproduction.running` with these settings,
+        and has all their evaluations."""
         if run is None or run.failure or not run.facts.get("finished"):
+            return False
+        own = flatten(json.loads(json.dumps(self.config({}).to_dict())))
+        names = (own.keys() | run.config.keys()) - PLACES - {"data.source"}
+        if any(own.get(name) != run.config.get(name) for name in names):
             return False
         wanted = {result_name(*evaluation) for evaluation in self.setting.evaluations}
         return wanted <= run.results.keys()
@@ -112,7 +121,8 @@ class Places:
     def data(self, setting: Setting) -> dict | None:
         """{whole name: value} of the fields that say where a task's data lies.
 
-        None if the task runs only on data that is not there.
+        Those are of `PLACES`, and the source. None if the task runs only on data that
+        is not there.
         """
         fields = {"data.cache_dir": str(self.cache)}
         folder = self._find(setting.folders)

@@ -2,40 +2,65 @@
 
 import json
 import logging
+import time
 from pathlib import Path
 
 from benchmarks import memory, speed
 from benchmarks.models import BASELINE
 from reproduction.facts import facts
-from reproduction.running import in_own_process, write_json
+from reproduction.running import (
+    LOCKED,
+    SECONDS_BETWEEN_LOOKS,
+    in_own_process,
+    write_json,
+)
 from reproduction.scales import Scale
 from training import cli
 from training.lock import LockedError, locked
+from training.strategy import describe, make_strategy
 
 SPEED, MEMORY = "speed", "memory"
 
 logger = logging.getLogger("transevolve")
 
 
-def measure(scale: Scale, folder: Path, what: list[str]) -> None:
-    """Measures what has not been measured, into `speed.json` and `memory.json`.
+def measure(scale: Scale, folder: Path, what: list[str]) -> list[str]:
+    """Measures what has not been measured, into a file of its name in the folder.
+
+    Another process that measures is waited for: side by side both would be slow.
 
     Args:
       scale: whose models and lengths.
       folder: of the results.
       what: of `SPEED` and `MEMORY`.
 
+    Returns:
+      Those that failed.
+
     Raises:
       Interrupted: after a signal.
     """
+    failed = []
     for name in what:
-        if _read(folder, name).get("models") == _models(scale):
+        code = None
+        while not _is_measured(scale, folder, name):
+            if code != LOCKED:
+                logger.info("\nmeasuring %s", name)
+            code = in_own_process(_measure, name, scale, folder)
+            if code not in (0, LOCKED):
+                logger.info("failed: %s ended with code %d", name, code)
+                failed.append(name)
+                break
+            if code == LOCKED:
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+        if code is None:
             logger.info("measured before: %s", _path(folder, name))
-            continue
-        logger.info("\nmeasuring %s", name)
-        code = in_own_process(_measure, name, scale, folder)
-        if code != 0:
-            logger.info("failed: %s ended with code %d", name, code)
+    return failed
+
+
+def device(folder: Path, name: str) -> str | None:
+    """Where it was measured, as "1 CPU"; None if it was not."""
+    return _read(folder, name).get("device")
 
 
 def rows(folder: Path, name: str) -> list[dict]:
@@ -48,21 +73,28 @@ def _models(scale):
     return list(dict.fromkeys([*scale.variants, *scale.systems, BASELINE]))
 
 
+def _is_measured(scale, folder, name):
+    return set(_models(scale)) <= set(_read(folder, name).get("models", []))
+
+
 def _measure(name, scale, folder):
     cli.log_to_stderr()
     models = _models(scale)
     try:
-        with locked(folder, f"{name}.lock"):
+        with locked(folder, "measuring.lock"):
             if name == SPEED:
                 found = list(speed.measure(models, **scale.timing))
             else:
                 timing = dict(scale.timing, lengths=scale.memory_lengths)
                 timing.pop("rounds")
                 found = list(memory.measure(models, **timing))
-            content = {"models": models, **facts(), "rows": found}
+            where = describe(make_strategy("one_device"))
+            content = {"models": models, "device": where, **facts(), "rows": found}
             write_json(_path(folder, name), content)
     except LockedError as error:
         logger.info("put off: %s", error)
+        return LOCKED
+    return 0
 
 
 def _path(folder, name):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from common.errors import UserError
 from common.progress import progress_bar
 from reproduction import survey
 from reproduction.experiment import Experiment, Places
@@ -21,6 +22,7 @@ from training.tasks import TASKS
 from training.trainer import Trainer
 
 NAME = "plan.json"
+TO_RUN = "to run"
 # Updates that are timed, after so many that warm up.
 TIMED, WARM = 10, 2
 # Weights and two moments of Adam, in float32.
@@ -48,31 +50,39 @@ def plan(
 
     Raises:
       Interrupted: after a signal.
+      UserError: if a kind of run cannot begin; what is wrong with each is logged.
     """
     places.results.mkdir(parents=True, exist_ok=True)
+    states = {one.name: _state(one, places) for one in experiments}
     kinds = {}
     for experiment in experiments:
-        if places.data(experiment.setting) is not None:
+        if states[experiment.name] == TO_RUN:
             kinds.setdefault(_kind(experiment), experiment)
-    path = places.results / NAME
     probe = places.results / "probe.json"
     code = in_own_process(_probe, list(kinds.values()), places, strategy, tpu, probe)
-    probed = json.loads(probe.read_text()) if code == 0 else {}
-    probe.unlink(missing_ok=True)
+    if code != 0:
+        raise UserError("--dry_run: expected runs that can begin, see above")
+    probed = json.loads(probe.read_text())
+    probe.unlink()
     rows = []
     for experiment in experiments:
-        row = {"run": experiment.name, **probed.get(_kind(experiment), {})}
-        row["state"] = _state(experiment, places)
+        row = {"run": experiment.name, "state": states[experiment.name]}
+        if row["state"] == TO_RUN:
+            row |= probed[_kind(experiment)]
         rows.append(row)
-    left = [row for row in rows if row["state"] == "to run"]
+    left = [row for row in rows if row["state"] == TO_RUN]
     total = {"run": "all that are to run", "state": f"{len(left)} runs"}
     for key in ("steps", "examples", "disk_mb", "minutes"):
         total[key] = sum(row.get(key, 0) for row in left)
-    write_json(path, {row["run"]: row.get("minutes") for row in rows})
+    path = places.results / NAME
+    # Of runs that have ended, the estimate from before they began.
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    write_json(path, kept | {row["run"]: row["minutes"] for row in left})
     notes = [
         "Minutes are those of this machine, estimated from "
         f"{TIMED} updates of each kind of run. Beam search is timed on an untrained "
-        "model, whose translations are long."
+        "model, whose translations are long. Speed and memory are measured beside "
+        "the runs, in some ten minutes at scale laptop."
     ]
     return Sheet("plan", "Plan", COLUMNS, [*rows, total], notes)
 
@@ -104,7 +114,7 @@ def _kind(experiment):
 def _state(experiment, places):
     if places.data(experiment.setting) is None:
         return "no data"
-    return "finished" if is_finished(experiment, places) else "to run"
+    return "finished" if is_finished(experiment, places) else TO_RUN
 
 
 def _probe(experiments, places: Places, strategy, tpu, path: Path):
@@ -112,10 +122,18 @@ def _probe(experiments, places: Places, strategy, tpu, path: Path):
     # Each kind of run is traced, of which TensorFlow warns.
     tf.get_logger().setLevel("ERROR")
     strategy = make_strategy(strategy, tpu)
-    found = {}
+    found, problems = {}, []
     with progress_bar(experiments, desc="probing", unit=" kinds of run") as bar:
         for experiment in bar:
-            found[_kind(experiment)] = _costs(experiment, places, strategy)
+            try:
+                found[_kind(experiment)] = _costs(experiment, places, strategy)
+            except Exception as error:
+                reason = error if isinstance(error, UserError) else cli.explain(error)
+                if reason is None:
+                    raise
+                problems.append(f"{_kind(experiment)}: {reason}")
+    if problems:
+        raise UserError("\n".join(problems))
     write_json(path, found)
 
 

@@ -16,6 +16,8 @@ from reproduction.scales import SCALES
 from reproduction.sheet import Picture, Sheet
 from reproduction.tables.table import Results
 
+MEASURED = (measure.SPEED, measure.MEMORY)
+
 logger = logging.getLogger("transevolve")
 
 
@@ -64,6 +66,12 @@ class Reproduction:
         self._wanted = _pattern(only)
         self._all = tables.experiments(self.tables, self.scale, seeds)
         self.experiments = [one for one in self._all if self._wanted(one.name)]
+        if not self.experiments and not any(map(self._wanted, MEASURED)):
+            names = ", ".join(one.name for one in self._all[:3])
+            raise UserError(
+                f"--only={only}: expected a pattern that is found in some run's name, "
+                f"such as {names}, or in {' or '.join(MEASURED)}"
+            )
 
     def plan(self, strategy: str, tpu: str = "") -> Sheet:
         """What would run, and how long it would take here; see `plan.plan`."""
@@ -73,22 +81,21 @@ class Reproduction:
         """Runs and measures what is not done, and writes the results.
 
         Returns:
-          Names of the runs that failed.
+          Names of the runs and measurements that failed.
 
         Raises:
           Interrupted: after a signal; what was done is kept.
           UserError: if the folder holds runs of other settings.
         """
         failed = run_all(self.experiments, self.places, strategy, tpu)
+        unmeasured = []
         if any(table.is_timed for table in self.tables):
-            what = [
-                name for name in (measure.SPEED, measure.MEMORY) if self._wanted(name)
-            ]
-            measure.measure(self.scale, self.places.results, what)
+            what = [name for name in MEASURED if self._wanted(name)]
+            unmeasured = measure.measure(self.scale, self.places.results, what)
         self.write()
         if sentence := plan.accuracy_of_plan(self.experiments, self.places):
             logger.info("%s", sentence)
-        return [experiment.name for experiment in failed]
+        return [*(experiment.name for experiment in failed), *unmeasured]
 
     def sheets(self) -> list[Sheet]:
         """The tables, of what has been run so far."""
@@ -102,6 +109,7 @@ class Reproduction:
             measure.rows(folder, measure.SPEED),
             measure.rows(folder, measure.MEMORY),
             folder,
+            measure.device(folder, measure.SPEED),
         )
         return [
             sheet
@@ -116,7 +124,7 @@ class Reproduction:
         for sheet in sheets:
             for ending in ("md", "json", "csv"):
                 text = getattr(sheet, {"md": "markdown"}.get(ending, ending))()
-                (folder / f"{sheet.name}.{ending}").write_text(text)
+                write_whole(folder / f"{sheet.name}.{ending}", text)
         runs = list(self._runs().values())
         curves = Sheet("curves", "Learning curves", [], [], [], self._curves(runs))
         text = page(

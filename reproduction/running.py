@@ -16,19 +16,17 @@ from tqdm import tqdm
 from common.errors import UserError
 from common.paths import write_whole
 from reproduction import survey
-from reproduction.experiment import Experiment, Places
+from reproduction.experiment import PLACES, Experiment, Places
 from reproduction.facts import facts
 from training import cli
 from training import workdir as workdirs
 from training.evaluation import evaluate_each
 from training.interruption import EXIT_CODE, SIGNALS, Interrupted
 from training.lock import LockedError, locked
-from training.strategy import make_strategy
+from training.strategy import describe, make_strategy
 from training.train import train_and_evaluate
 
 LOCK = "reproduce.lock"
-# Fields in which two of a run's processes may differ.
-PLACES = {"data.dir", "data.cache_dir", "data.vocab_file"}
 SECONDS_BETWEEN_LOOKS = 10  # at runs that another process has
 LOCKED, FAILED = 3, 1  # exit codes of a run's process
 # A run has TensorFlow's devices alone, and may run out of memory alone. What is forked
@@ -56,7 +54,7 @@ def run_all(
 
     Raises:
       Interrupted: after a signal, when the run in progress has saved itself.
-      UserError: if the folder holds a run of other settings.
+      UserError: if the folder holds a run of other settings, or there is no such TPU.
     """
     with_data = [one for one in experiments if places.data(one.setting) is not None]
     left = [one for one in with_data if not is_finished(one, places)]
@@ -66,6 +64,9 @@ def run_all(
         len(with_data) - len(left),
         len(experiments) - len(with_data),
     )
+    # Or else each run would fail by itself.
+    if left and tpu and in_own_process(_connect, strategy, tpu) != 0:
+        raise UserError(f"--tpu={tpu}: expected a TPU that answers, see above")
     failed, start, done = [], time.monotonic(), 0
     total = len(left)
     while left:
@@ -155,7 +156,12 @@ def in_own_process(function, *arguments) -> int:
     # The new process inherits the mask, and lifts it when it is ready.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     process.start()
-    before = {number: signal.signal(number, hand_on) for number in SIGNALS}
+    # What this process was told to ignore, as by nohup, it goes on to ignore.
+    before = {
+        number: signal.signal(number, hand_on)
+        for number in SIGNALS
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     try:
         process.join()
@@ -178,11 +184,19 @@ def _begin(function, *arguments):
         sys.exit(function(*arguments))
     except KeyboardInterrupt:
         sys.exit(EXIT_CODE)
+    except UserError as error:
+        logger.error("error: %s", error)
+        sys.exit(FAILED)
 
 
 def _end_with_parent():
     multiprocessing.parent_process().join()
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _connect(strategy, tpu):
+    cli.log_to_stderr()
+    make_strategy(strategy, tpu)
 
 
 def _run(experiment, places, strategy, tpu):
@@ -224,9 +238,10 @@ def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
         content = {"seconds": taken, **facts, "config": config.to_dict()}
         write_json(workdir / survey.FACTS, content)
 
+    keep(**facts())  # from here on it is not finished
     strategy = make_strategy(strategy, tpu)
     try:
-        train_and_evaluate(
+        trained = train_and_evaluate(
             config,
             workdir,
             strategy,
@@ -236,7 +251,12 @@ def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
     except BaseException:
         keep(**facts())
         raise
-    keep(**facts(), finished=True)
+    keep(
+        **facts(),
+        device=describe(strategy),
+        training_examples=trained["training_examples"],
+        finished=True,
+    )
 
 
 def write_json(path: Path, content) -> None:

@@ -61,7 +61,7 @@ FOLDERS = {
     "ag_news": ("ag_news_csv",),
     "imdb": ("aclImdb", "aclImdb*.tar.gz"),
     "char_imdb": ("aclImdb", "aclImdb*.tar.gz"),
-    "listops": ("listops", "lra_release"),
+    "listops": ("listops-1000", "lra_release/listops-1000", "*/*/listops-1000"),
 }
 
 
@@ -103,7 +103,7 @@ def _paper(task: str, **others) -> Setting:
 
 PAPER = Scale(
     name="paper",
-    meaning="These runs have the paper's data and settings.",
+    meaning="These runs have the paper's settings.",
     seeds=5,
     fidelity_seeds=3,
     settings={

@@ -62,8 +62,18 @@ class Run(NamedTuple):
         if self.failure:
             return FAILED
         # What has facts says when it has been evaluated wholly.
-        is_whole = not self.facts or self.facts.get("finished")
+        is_whole = self.facts.get("finished") if self.facts else self._is_trained
         return FINISHED if self.results and is_whole else UNFINISHED
+
+    @property
+    def _is_trained(self):
+        """Whether the last validation, if any is known, was at the end of training."""
+        if not self.validations:
+            return True
+        last = self.validations[-1]
+        if steps := self.config.get("train.steps"):
+            return last.get("step", 0) >= steps
+        return last.get("epoch", 0) >= self.config.get("train.epochs", 0)
 
 
 def survey(folder) -> list[Run]:
@@ -136,4 +146,7 @@ def _lines(path):
 
 
 def _text(path):
-    return path.read_text(errors="replace") if path.is_file() else ""
+    try:
+        return path.read_text(errors="replace") if path.is_file() else ""
+    except OSError:  # of somebody else, maybe
+        return ""

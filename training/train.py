@@ -53,7 +53,8 @@ def train_and_evaluate(
         scores go to `test_scores.jsonl` and choose nothing.
 
     Returns:
-      The step reached, and the best validation score, by its name.
+      The step reached, the best validation score by its name, and the number of
+      training examples, None if no epoch has ended that would count them.
 
     Raises:
       UserError: for a bad config, or a workdir of another run or process; a
@@ -141,8 +142,11 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
     )
     with catch_signals() as interruption:
         loop.run(interruption)
-    best = {f"best_validation_{task.metric}": state.best_score}
-    return {"step": state.step, **best}
+    return {
+        "step": state.step,
+        f"best_validation_{task.metric}": state.best_score,
+        "training_examples": train.num_examples,
+    }
 
 
 def _prepare(config, workdir, going_on, is_chief=True):

@@ -159,7 +159,7 @@ def _check_same_vocabulary(config, kept, workdir):
     file, old = (part.data.get("vocab_file") for part in (config, kept))
     if "vocab_file" not in tokenizer.FIELDS or file is old is None:
         return
-    if file is None or not tokenizer.is_saved(config.data, workdir / TOKENIZER):
+    if not tokenizer.is_saved(config.data, workdir / TOKENIZER):
         raise UserError(
             f"--workdir={workdir}: holds a run with another vocabulary than "
             f"config.data.vocab_file={file}; give another workdir, or a file with the "

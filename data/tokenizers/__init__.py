@@ -9,8 +9,8 @@ the `TOKENIZERS` of the datasets that it can read. The class has:
 - `make(config)`: of the `data` part of a config. It raises a `DataError` where the
   vocabulary, or the data to learn one from, cannot be had.
 - `save(directory)` and `load(directory)`, for files of its own.
-- `is_saved(config, directory)`, if it has a field `vocab_file`: whether that file has
-  what was saved to the directory. A run goes on with no other vocabulary.
+- `is_saved(config, directory)`, if it has a field `vocab_file`: whether the config asks
+  for the vocabulary that was saved to the directory. A run goes on with no other.
 
 Of these, all but `save` are class methods. An instance has:
 

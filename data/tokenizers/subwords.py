@@ -103,8 +103,9 @@ class SubwordTokenizer:
 
     @classmethod
     def is_saved(cls, config, directory: Path) -> bool:
-        """Whether `vocab_file` is the model that was saved to the directory."""
-        return subword_vocabulary.given(config) == (directory / FILE_NAME).read_bytes()
+        """See `data.tokenizers`; what would be learned is not known before."""
+        saved = (directory / FILE_NAME).read_bytes()
+        return bool(config.vocab_file) and subword_vocabulary.given(config) == saved
 
 
 def _text(processor, index) -> bytes:

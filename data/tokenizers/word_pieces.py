@@ -1,5 +1,6 @@
 """BERT's word pieces."""
 
+import hashlib
 from itertools import chain
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from common.fields import changeable, choice, integer, optional, text
 from data import DATASETS
 from data.errors import DataError, RowErrors
 from data.tokenizers import word_piece_vocabulary
-from data.tokenizers.word_piece_vocabulary import FILE_NAME
+from data.tokenizers.word_piece_vocabulary import BERT_SHA256, FILE_NAME
 
 
 class WordPieceTokenizer:
@@ -90,8 +91,13 @@ class WordPieceTokenizer:
 
     @classmethod
     def is_saved(cls, config, directory: Path) -> bool:
-        """Whether `vocab_file` has the word pieces that were saved to the directory."""
-        return word_piece_vocabulary.given(config) == _saved(directory)
+        """See `data.tokenizers`; what would be learned is not known before."""
+        if config.vocab_file:
+            return word_piece_vocabulary.given(config) == _saved(directory)
+        # Each piece on a line, as published.
+        content = (directory / FILE_NAME).read_bytes()
+        is_published = hashlib.sha256(content).hexdigest() == BERT_SHA256
+        return config.vocab == "bert" and is_published
 
 
 def _saved(directory):

@@ -1,6 +1,7 @@
 """Accuracies of classifiers: what tables 3 and 4 share."""
 
 from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
+from data import DATASETS
 from reproduction.experiment import Experiment
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, badge, difference, mean_score
@@ -22,6 +23,7 @@ COLUMNS = [
     Column("paper_way", "best test epoch, the paper's way", 2),
     Column("paper_way_deviation", "± over seeds (paper's way)", 2),
     Column("paper_way_difference", "difference (paper's way)", 2, signed=True),
+    Column("paper_way_badge", "verdict (paper's way)"),
     Column("last", "last epoch", 2),
     Column("runs", "runs", 0),
     Column("parameters", "parameters", 0),
@@ -68,12 +70,15 @@ def sheet(
     results: Results,
 ) -> Sheet:
     """A row for each task and model that the paper prints."""
-    rows = []
+    rows, parts = [], set()
     for task in tasks:
         run = _variants(task, scale)
         for variant in dict.fromkeys([*rows_of(scale), *run]):
             chosen = _seeds(task, variant, scale, seeds) if variant in run else []
-            rows.append(_row(task, variant, scale, results.finished(chosen)))
+            runs = results.finished(chosen)
+            rows.append(_row(task, variant, scale, runs))
+            if not all(map(_is_whole, runs)):
+                parts.add(task)
         for name, published in OTHER_ACCURACY[task].items():
             if SYSTEMS.get(name) not in run:
                 rows.append(
@@ -81,6 +86,7 @@ def sheet(
                     | {"badge": NOT_RUN, "runs": 0}
                 )
     notes = [scale.meaning, *NOTES, *results.absences(tasks)]
+    notes += [f"{task} was run on a part of its data." for task in sorted(parts)]
     return Sheet(name, title, COLUMNS, rows, notes)
 
 
@@ -89,6 +95,12 @@ def _row(task, variant, scale, runs):
     paper_way = mean_score(_test_accuracies(run, max) for run in runs)
     name = system(variant)
     published = {**ACCURACY[task], **OTHER_ACCURACY[task]}.get(name or variant)
+    in_its_settings = scale.is_paper and variant != BASELINE and not name
+    same_measure = in_its_settings and all(map(_is_whole, runs))
+
+    def verdict(accuracy):
+        return badge(accuracy, published, same_measure, ACCURACY_SPREAD[task])
+
     return {
         "task": task,
         "model": variant,
@@ -104,13 +116,22 @@ def _row(task, variant, scale, runs):
         "published": published,
         "difference": difference(score.mean, published),
         "paper_way_difference": difference(paper_way.mean, published),
-        "badge": badge(
-            score.mean,
-            published,
-            scale.is_paper and variant != BASELINE and not name,
-            ACCURACY_SPREAD[task],
-        ),
+        "badge": verdict(score.mean),
+        "paper_way_badge": verdict(paper_way.mean),
     }
+
+
+def _is_whole(run):
+    """Whether a run had all examples of its data set, if that has a known number."""
+    dataset = DATASETS[run.config["data.dataset"]]
+    whole = getattr(dataset, "NUM_EXAMPLES", None)
+    if whole is None:
+        return True
+    training = run.facts.get("training_examples") or 0
+    if "validation" not in dataset.SPLITS:  # it was cut from the training examples
+        training += run.config["data.validation_examples"]
+    found = {"train": training, "test": run.results["test"]["examples"]}
+    return found == whole
 
 
 def fidelity(runs: list[Run]) -> str | None:

@@ -72,6 +72,12 @@ def _speed(results):
         "is exactly equal and needs fewer operations, so no verdict says that a ratio "
         "is reproduced.",
     ]
+    if results.device:
+        notes.append(f"They were measured on {results.device}, whatever trained.")
+    for row in _not_timed(results.speeds):
+        notes.append(
+            f"{row['model']} was not timed at {row['length']:,}: {row['not_run']}."
+        )
     pictures = []
     if measured:
         pictures.append(
@@ -97,7 +103,11 @@ def _speed(results):
 
 
 def _timed(rows):
-    return [row for row in rows if row["benchmark"] == "speed"]
+    return [row for row in rows if row["benchmark"] == "speed" and "seconds" in row]
+
+
+def _not_timed(rows):
+    return [row for row in rows if "not_run" in row]
 
 
 TABLE = Table("4", experiments, sheets, is_timed=True)

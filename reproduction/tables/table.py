@@ -22,6 +22,7 @@ class Results(NamedTuple):
       speeds: rows of the speed benchmark, if they were measured.
       memory: rows of the memory benchmark, likewise.
       folder: for pictures.
+      device: where speed was measured, as "1 CPU", if it was.
     """
 
     scale: Scale
@@ -30,6 +31,7 @@ class Results(NamedTuple):
     speeds: list[dict]
     memory: list[dict]
     folder: Path
+    device: str | None = None
 
     def finished(self, experiments: list[Experiment]) -> list[Run]:
         """Those of the experiments that have been trained and evaluated."""

@@ -17,6 +17,8 @@ def config_of(task, variant, seed=0, preset="laptop", **changes):
     config.seed = seed
     changes = {name.replace("__", "."): value for name, value in changes.items()}
     config.update_from_flattened_dict(changes)
+    if config.train.get("steps"):
+        config.train.steps = EPOCHS * STEPS_PER_EPOCH
     return config
 
 

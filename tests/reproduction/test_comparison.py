@@ -81,6 +81,14 @@ def test_a_mean_leaves_out_runs_that_have_not_finished(tmp_path):
     assert "b (epoch 2.0, step 240); c (nothing logged yet)" in sheet.notes[1]
 
 
+def test_a_run_that_was_evaluated_on_the_way_has_not_finished(tmp_path):
+    write(tmp_path / "a", config_of("listops", "transformer", 0))
+    write(tmp_path / "b", config_of("listops", "transformer", 1), epochs=1)
+    write(tmp_path / "c", config_of("multi30k", "transformer"), epochs=4)
+    runs = {run.name: run.state for run in survey(tmp_path)}
+    assert runs == {"a": "finished", "b": "unfinished", "c": "unfinished"}
+
+
 def test_every_evaluation_of_test_data_is_shown(tmp_path):
     workdir = write(tmp_path / "a", config_of("multi30k", "transformer"))
     for name, bleu in (("test-average-10", 35.5), ("validation", 36.5)):

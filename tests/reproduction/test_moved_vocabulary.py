@@ -12,9 +12,11 @@ from data.tokenizers.word_pieces import WordPieceTokenizer
 from reproduction import running, tables
 from reproduction.experiment import Places
 from reproduction.scales import SCALES
+from tests.conftest import SHARED
 from tests.reproduction.made_data import make_data
 from training import workdir as workdirs
 
+VOCABULARY = SHARED / "bert_base_uncased_vocab.txt"
 DATA = {"training": "a", "validation": "b"}
 PIECES = ["[PAD]", "[UNK]", "a"]
 
@@ -61,6 +63,20 @@ def test_the_same_elsewhere_is_taken_and_another_refused(kind, tmp_path, monkeyp
     old.write_bytes(make("news"))  # at the same place
     config.data.vocab_file = str(old)
     with pytest.raises(UserError, match="another vocabulary"):
+        workdirs.check_same_run(config, kept, tmp_path)
+
+
+@pytest.mark.skipif(not VOCABULARY.exists(), reason="the published list is not here")
+def test_the_published_word_pieces_need_no_file(tmp_path):
+    config = imdb.get_config()
+    config.data.vocab_file = str(VOCABULARY)
+    tokenizer = WordPieceTokenizer(VOCABULARY.read_text().splitlines())
+    workdirs.keep(config, tokenizer, DATA, tmp_path)
+    kept = workdirs.read_config(tmp_path)
+    config.data.vocab_file = None  # the same list, downloaded
+    workdirs.check_same_run(config, kept, tmp_path)
+    config.data.vocab = "train"
+    with pytest.raises(UserError, match="config.data.vocab="):
         workdirs.check_same_run(config, kept, tmp_path)
 
 

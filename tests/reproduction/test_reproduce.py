@@ -274,6 +274,7 @@ def _suicide():
         (["--seeds=3"], "--seeds: not expected without --table"),
         (["--table=3", "--text=x"], "--text: not expected beside --table"),
         (["--table=3", "--only=("], "--only=(: expected a regular expression, found"),
+        (["--table=3", "--only=agnews"], "--only=agnews: expected a pattern that is"),
         (["--table=3", "--data_dir=nowhere"], "--data_dir=nowhere: expected a folder"),
         (["--table=3", "--variants=x"], "--variants: expected some of"),
         (["--table=5"], "--table=5: expected one of 2, 3, 4, figure2, fidelity, all"),

@@ -1,0 +1,145 @@
+"""Runs, plans and measurements in processes of their own, with what can go wrong."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from common.errors import UserError
+from reproduction import measure, plan, running, survey, tables
+from reproduction.experiment import Places
+from reproduction.running import FAILED, LOCKED
+from reproduction.scales import SCALES
+from tests import forked, scripts
+from tests.reproduction.made_data import make_data
+from training.interruption import Interrupted
+
+pytestmark = pytest.mark.slow
+
+SMOKE = SCALES["smoke"]
+
+
+@pytest.fixture
+def places(tmp_path):
+    return Places(tmp_path / "output", "smoke", make_data(tmp_path / "data"))
+
+
+def experiments(count=2):
+    return tables.TABLES["3"].experiments(SMOKE, None)[:count]
+
+
+@pytest.fixture
+def hangup_is(request):
+    before = signal.signal(signal.SIGHUP, request.param)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+def hang_up(process):
+    os.kill(process, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("hangup_is", [signal.SIG_IGN], indirect=True)
+def test_what_nohup_ignores_stays_ignored(hangup_is):
+    assert running.in_own_process(hang_up, os.getpid()) == 0
+
+
+@pytest.mark.parametrize("hangup_is", [signal.SIG_DFL], indirect=True)
+def test_a_terminal_that_closes_ends_it(hangup_is):
+    with pytest.raises(Interrupted, match="SIGHUP: repeated, the command goes on"):
+        running.in_own_process(hang_up, os.getpid())
+
+
+@pytest.mark.script
+def test_a_plan_names_every_kind_that_cannot_begin(places, tmp_path):
+    path = tmp_path / "data/ag_news_csv/train.csv"
+    path.write_bytes(b"one column\n" + path.read_bytes())
+    flags = {"table": 3, "scale": "smoke", "data_dir": tmp_path / "data"}
+    flags = [f"--{name}={value}" for name, value in flags.items()]
+    flags += [f"--output={tmp_path / 'output'}", "--dry_run"]
+    result = forked.run("reproduce.py", flags)
+    expected = "error: --dry_run: expected runs that can begin, see above"
+    assert scripts.last_line(result) == expected
+    for one in experiments(count=4):
+        name = f"{one.setting.name}/{one.variant}: "
+        assert (name in result.stderr) == (one.setting.name == "ag_news")
+    assert "train.csv:1: expected three columns" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (places.results / plan.NAME).exists()
+
+
+def test_how_far_a_plan_was_off(places):
+    first, second = experiments()
+    assert plan.accuracy_of_plan([first, second], places) is None
+    places.results.mkdir(parents=True)
+    (places.results / plan.NAME).write_text(json.dumps({first.name: 3.0}))
+    for one in (first, second):
+        workdir = places.runs / one.name
+        workdir.mkdir(parents=True)
+        config = one.config(places.data(one.setting))
+        facts = {"finished": True, "seconds": 120, "config": config.to_dict()}
+        (workdir / survey.FACTS).write_text(json.dumps(facts))
+    sentence = plan.accuracy_of_plan([first, second], places)
+    assert sentence == "1 runs took 2.0 minutes. The plan said 3.0, +50 %."
+
+
+def test_a_tpu_that_does_not_answer_ends_it_before_any_run(places):
+    with pytest.raises(UserError, match="--tpu=nowhere: expected a TPU that answers"):
+        running.run_all(experiments(), places, "auto", "nowhere")
+    assert not places.runs.exists()
+
+
+def test_a_run_that_is_taken_up_again_is_not_finished(places, monkeypatch):
+    """As a process that is killed then leaves it."""
+    (one,) = experiments(count=1)
+    workdir = places.runs / one.name
+    workdir.mkdir(parents=True)
+    (workdir / survey.FACTS).write_text('{"seconds": 7, "finished": true}')
+
+    def killed(*arguments, **others):
+        found = json.loads((workdir / survey.FACTS).read_text())
+        assert "finished" not in found
+        raise SystemExit
+
+    monkeypatch.setattr(running, "train_and_evaluate", killed)
+    with pytest.raises(SystemExit):
+        running._train_and_evaluate(one, places, workdir, "one_device", "")
+
+
+def measured(folder, name, models=("transevolve-randomff-1", "transformer-linear")):
+    content = {"models": [*models, "transformer"], "rows": [], "device": "1 CPU"}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}_benchmark.json").write_text(json.dumps(content))
+
+
+def test_another_process_that_measures_is_waited_for(tmp_path, monkeypatch):
+    tried = []
+
+    def run(function, name, *others):
+        tried.append(name)
+        if len(tried) == 2:  # the other process is done meanwhile
+            measured(tmp_path, name)
+        return LOCKED
+
+    monkeypatch.setattr(measure, "in_own_process", run)
+    monkeypatch.setattr(measure, "SECONDS_BETWEEN_LOOKS", 0)
+    assert measure.measure(SMOKE, tmp_path, ["speed"]) == []
+    assert tried == ["speed"] * 2
+    assert measure.device(tmp_path, "speed") == "1 CPU"
+
+
+def test_a_measurement_that_fails_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "in_own_process", lambda *arguments: FAILED)
+    measured(tmp_path, "memory")
+    found = measure.measure(SMOKE, tmp_path, ["speed", "memory"])
+    assert found == ["speed"]  # memory had been measured
+
+
+def test_fewer_models_are_not_measured_again(tmp_path, monkeypatch):
+    measured(tmp_path, "speed")
+    fewer = SMOKE._replace(variants={"transevolve-randomff-1": {}}, systems={})
+    assert measure.measure(fewer, tmp_path, ["speed"]) == []
+    more = SMOKE._replace(variants={"transevolve-fullff-2": {}})
+    monkeypatch.setattr(measure, "in_own_process", lambda *arguments: FAILED)
+    assert measure.measure(more, tmp_path, ["speed"]) == ["speed"]
