@@ -1,6 +1,7 @@
 """Feature maps: phi, with which phi(q) . phi(k) stands in for exp(q . k).
 
-To add one, write its class here and name it in `FEATURE_MAPS`.
+To add one, write its class here and name it in `FEATURE_MAPS`. Its `variants` are then
+variants of every model with linear attention.
 """
 
 import abc
@@ -13,6 +14,8 @@ from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 KERNELS = ("softmax", "relu")
+# Of exponents of features: the product of two is no number of float32 below e^-87.
+LOWEST = -40.0
 # Draws that redrawing goes through, one after the other.
 NUM_DRAWS = 16
 
@@ -22,12 +25,14 @@ class FeatureMap(abc.ABC):
 
     Attributes:
       fields: hyperparameters, see `common.fields`.
+      variants: their values, by what a variant's name says of the map.
       is_softmax: whether products of features stand in for exp(q . k).
       size: numbers of a head.
       num_features: f.
     """
 
     fields = {}
+    variants = {}
     is_softmax = False
 
     def __init__(self, size, num_features):
@@ -58,6 +63,8 @@ class FeatureMap(abc.ABC):
 class Elu(FeatureMap):
     """phi(x) = elu(x) + 1, of as many features (Katharopoulos et al. 2020)."""
 
+    variants = {"": {}}
+
     def __init__(self, size, seed):
         super().__init__(size, size)
 
@@ -74,6 +81,7 @@ class Dpfp(FeatureMap):
     """
 
     fields = {"nu": integer("ν of DPFP: 2ν features for each number.", 1, 4)}
+    variants = {"dpfp": {"nu": 1}}
 
     def __init__(self, size, seed, nu):
         super().__init__(size, 2 * nu * size)
@@ -110,6 +118,14 @@ class Favor(FeatureMap):
         ),
         "kernel": choice("What FAVOR+ stands in for.", *KERNELS),
     }
+    variants = {
+        "favor": {
+            "num_features": 128,
+            "orthogonal": True,
+            "redraw_every": 0,
+            "kernel": "softmax",
+        },
+    }
 
     def __init__(
         self,
@@ -136,7 +152,7 @@ class Favor(FeatureMap):
         x, projected = self._project(x, draw)
         if self.kernel == "relu":
             return self._relu(projected)
-        return self._scaled(ops.exp(projected - _largest(projected)))
+        return self._scaled(_exp(projected - _largest(projected)))
 
     def keys(self, x, draw=0):
         """See `FeatureMap`."""
@@ -145,7 +161,7 @@ class Favor(FeatureMap):
             return self._relu(projected), None
         largest = _largest(projected)
         squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
-        return self._scaled(ops.exp(projected - largest)), largest - squares / 2
+        return self._scaled(_exp(projected - largest)), largest - squares / 2
 
     def products(self, rows):
         """See `FeatureMap`; the random vectors are constants and have no gradient."""
@@ -166,18 +182,15 @@ class Favor(FeatureMap):
 
 
 FEATURE_MAPS = {"elu1": Elu, "dpfp": Dpfp, "favor": Favor}
-# Hyperparameters by what they append to a variant's name.
-VARIANTS = {
-    "": {"feature_map": "elu1"},
-    "dpfp": {"feature_map": "dpfp", "nu": 1},
-    "favor": {
-        "feature_map": "favor",
-        "num_features": 128,
-        "orthogonal": True,
-        "redraw_every": 0,
-        "kernel": "softmax",
-    },
-}
+
+
+def variants() -> dict[str, dict]:
+    """Hyperparameters of linear attention, by what they append to a variant's name."""
+    return {
+        suffix: {"feature_map": name, **hyperparameters}
+        for name, feature_map in FEATURE_MAPS.items()
+        for suffix, hyperparameters in feature_map.variants.items()
+    }
 
 
 def draw_vectors(count: int, size: int, orthogonal: bool, seed: int) -> np.ndarray:
@@ -208,8 +221,12 @@ def _elu1(x):
 
     As a sum in which e^x is whole: what elu(x) rounds off is all of e^x at x = -17.
     """
-    features = ops.exp(ops.minimum(x, 0)) + ops.relu(x)
+    features = _exp(ops.minimum(x, 0)) + ops.relu(x)
     return features, lambda slopes: slopes * ops.minimum(features, 1)
+
+
+def _exp(x):
+    return ops.exp(ops.maximum(x, LOWEST))
 
 
 def _largest(x):

@@ -193,10 +193,10 @@ def _times_transposed(queries, keys, inside, y, causal):
     return ops.matmul(keys, sums) + transposed_times(inside, y), sums
 
 
-def chunk_size(length) -> int:
+def chunk_size(length):
     """C, which divides a static length if there is such a size: nothing is padded."""
     if not isinstance(length, int):
-        return CHUNK
+        return ops.clip(length, 1, CHUNK)
     if length <= CHUNK:
         return length
     divisors = (c for c in range(CHUNK, CHUNK // 2, -1) if not length % c)

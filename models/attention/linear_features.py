@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from models.attention.feature_maps import FEATURE_MAPS, VARIANTS
+from models.attention.feature_maps import FEATURE_MAPS, variants
 from models.seeds import derive_seed
 
 
@@ -17,7 +17,7 @@ class LinearFeatures:
       ValueError: if there is no feature map of that name.
     """
 
-    variants = VARIANTS
+    variants = variants()
     inert_weights = ("passes",)
 
     def __init__(self, *args, feature_map, **kwargs):

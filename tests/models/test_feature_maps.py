@@ -1,12 +1,13 @@
 """Feature maps against their formulas, and FAVOR+ against the softmax."""
 
+import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from models.attention.feature_maps import (
     FEATURE_MAPS,
     NUM_DRAWS,
-    VARIANTS,
     draw_vectors,
 )
 from models.attention.linear import LinearAttention
@@ -25,17 +26,25 @@ def normal(*shape, seed=0, norm=None):
 
 
 def make(name, size=SIZE, seed=0, **changes):
-    """A feature map as its variant has it, with changes."""
-    variants = [x for x in VARIANTS.values() if x["feature_map"] == name]
-    hyperparameters = {**variants[0], **changes}
-    return FEATURE_MAPS[hyperparameters.pop("feature_map")](
-        size, seed, **hyperparameters
-    )
+    """A feature map as its first variant has it, with changes."""
+    hyperparameters = next(iter(FEATURE_MAPS[name].variants.values()))
+    return FEATURE_MAPS[name](size, seed, **{**hyperparameters, **changes})
 
 
-@pytest.mark.parametrize("name", FEATURE_MAPS)
-def test_features_are_not_negative(name):
-    feature_map = make(name)
+EACH = pytest.mark.parametrize(
+    "name, changes",
+    [
+        *((name, {}) for name in FEATURE_MAPS),
+        ("dpfp", {"nu": 3}),
+        ("favor", {"kernel": "relu"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else str(value),
+)
+
+
+@EACH
+def test_features_are_not_negative(name, changes):
+    feature_map = make(name, **changes)
     x = 5 * normal(3, 11, SIZE)
     keys, logs = feature_map.keys(x)
     for features in (feature_map.queries(x), keys):
@@ -43,6 +52,74 @@ def test_features_are_not_negative(name):
         assert features.shape == (3, 11, feature_map.num_features)
         assert (features >= 0).all()
     assert logs is None or logs.shape == (3, 11, 1)
+
+
+@EACH
+def test_gradients_are_those_of_differences(name, changes):
+    """Of keys with their factors, and of queries, whose common factor cancels."""
+    feature_map = make(name, **changes)
+    x = normal(3, SIZE, seed=4)
+    direction = normal(3, feature_map.num_features, seed=5)
+
+    def of_keys(x):
+        features, logs = feature_map.keys(x)
+        factors = 1 if logs is None else ops.exp(logs)
+        return ops.sum(features * factors * direction)
+
+    def of_queries(x):
+        features = feature_map.queries(x)
+        total = ops.sum(features, axis=-1, keepdims=True)
+        return ops.sum(features / total * direction)
+
+    for scalar in (of_keys, of_queries):
+        found, step = slopes(scalar, x), 1e-3
+        expected = np.zeros_like(x)
+        for place in np.ndindex(x.shape):
+            ends = [x.copy(), x.copy()]
+            ends[0][place] += step
+            ends[1][place] -= step
+            above, below = (float(numpy(scalar(end))) for end in ends)
+            expected[place] = (above - below) / (ends[0][place] - ends[1][place])
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=0.01 * scale)
+
+
+def slopes(scalar, x):
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return np.asarray(jax.grad(scalar)(x))
+    import tensorflow as tf
+
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = scalar(x)
+    return tape.gradient(value, x).numpy()
+
+
+@pytest.mark.parametrize("name", ["elu1", "favor"])
+@pytest.mark.parametrize("norm", [10, 100, 1000])
+def test_what_is_as_unlike_as_can_be_still_counts(name, norm):
+    """Where q = -k the product of their features is small, and not lost."""
+    feature_map = make(name)
+    keys = normal(20, SIZE, norm=norm)
+    if name == "elu1":
+        keys = -np.abs(keys)
+    queries = -keys if name == "favor" else keys
+    features = numpy(feature_map.queries(queries)), numpy(feature_map.keys(keys)[0])
+    products = np.float32(features[0] * features[1]).sum(axis=-1)
+    assert (products > 1e-37).all()
+
+
+def test_relu_features():
+    feature_map = make("favor", num_features=16, kernel="relu")
+    x = normal(5, SIZE)
+    expected = (np.maximum(x @ feature_map.vectors[0].T, 0) + 1e-3) / 4
+    features, logs = feature_map.keys(x)
+    assert logs is None and not feature_map.is_softmax
+    for found in (features, feature_map.queries(x)):
+        np.testing.assert_allclose(numpy(found), expected, rtol=1e-4, atol=1e-6)
 
 
 def test_elu():

@@ -19,7 +19,11 @@ from tests.models.builders import (
     randomize,
     tokens,
 )
+from tests.shallow import shallow_variant
 
+SMALL_SIZES = {"hidden_dim": 32, "num_heads": 4, "ffn_dim": 64, "dropout": 0.0}
+FAVOR = variant_config("transformer-linear-favor")["attention"]
+FLOAT32 = {"float32", "<dtype: 'float32'>"}
 LINEAR = [name for name in SMALL_CONFIGS if "-linear" in name]
 
 
@@ -118,9 +122,59 @@ def test_states_do_not_grow(name):
     cache = model.empty_cache(1, 2)
     growing, fixed = num_bytes(cache)
     assert growing == 0 and fixed > 0
-    assert all(numpy(leaf.value).dtype == "float32" for leaf in leaves(cache))
     empty = [tuple(leaf.value.shape) for leaf in leaves(cache)]
     assert states_after(model, 3) == states_after(model, 40) == empty
+
+
+def test_states_are_float32_in_every_precision(name):
+    config = {**SMALL_CONFIGS[name], "dtype": "mixed_bfloat16"}
+    model = build_encoder_decoder(config, VOCABULARY_SIZE)
+    source, ids = tokens(batch=1, length=5), tokens(batch=1, length=1)
+    cache = model.empty_cache(1, 1)
+    for _ in range(2):
+        assert {str(leaf.value.dtype) for leaf in leaves(cache)} <= FLOAT32
+        _, cache = model.step(ids, model.memory(source), cache, 0)
+
+
+@pytest.mark.parametrize("decoder", [False, True], ids=["classifier", "translator"])
+def test_bfloat16_is_near(name, decoder):
+    """Within 5 % of the logits' largest, as docs/attention.md says."""
+    config = SMALL_CONFIGS[name]
+    model = build_any(config, decoder)
+    mixed = build_any({**config, "dtype": "mixed_bfloat16"}, decoder)
+    mixed.set_weights(model.get_weights())
+    texts = [tokens(length=CHUNK + 9, seed=seed) for seed in range(1 + decoder)]
+    expected, found = (numpy(ops.cast(m(*texts), "float32")) for m in (model, mixed))
+    assert np.any(found != expected)
+    assert np.abs(found - expected).max() < 0.05 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize(
+    "base", ["transevolve-randomff-1", "transevolve-fullff-2", "transformer"]
+)
+@pytest.mark.parametrize(
+    "hyperparameters",
+    [
+        {"feature_map": "elu1"},
+        {"feature_map": "dpfp", "nu": 3},
+        {**FAVOR, "num_features": 32, "kernel": "relu"},
+    ],
+    ids=["elu1", "dpfp3", "relu"],
+)
+def test_steps_are_the_full_pass(base, hyperparameters):
+    """Of one block and rotations, and of what no variant has."""
+    config = {**shallow_variant(base), **SMALL_SIZES}
+    config["attention"] = {"name": "linear", **hyperparameters}
+    model = build_any(config, decoder=True)
+    source, target = tokens(batch=2, length=9), tokens(batch=2, length=6, seed=1)
+    expected = numpy(model(source, target))
+    memory, cache = model.memory(source), model.empty_cache(2, 1)
+    for position in range(6):
+        ids = target[:, position, None]
+        logits, cache = model.step(ids, memory, cache, position)
+        np.testing.assert_allclose(
+            numpy(logits)[:, 0], expected[:, position], rtol=0, atol=1e-4
+        )
 
 
 def test_sources_of_any_length_are_sums_of_one_size(name):

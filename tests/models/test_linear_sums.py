@@ -65,11 +65,18 @@ def oracle_gradients(queries, keys, biases, values, direction, causal):
     ]
 
 
-def draw(length, spread=1.0, zeros=0.0, padding=0.0, seed=0):
-    """Features, biases with -inf at padding, values; float32."""
+def draw(length, spread=1.0, zeros=0.0, padding=0.0, seed=0, num_queries=None):
+    """Features, biases with -inf at padding, values; float32.
+
+    Args:
+      num_queries: of cross-attention; None for as many as keys.
+    """
     random = np.random.default_rng(seed)
     shape = (BATCH, HEADS, length)
     queries, keys = np.exp(random.normal(size=(2, *shape, FEATURES)))
+    if num_queries is not None:
+        size = (BATCH, HEADS, num_queries, FEATURES)
+        queries = np.exp(random.normal(size=size))
     if zeros:
         queries *= random.random(queries.shape) > zeros
         keys *= random.random(keys.shape) > zeros
@@ -102,7 +109,7 @@ def compute(queries, keys, biases, values, causal):
 
 
 def assert_near(found, expected, tolerance=1e-5):
-    scale = max(1, np.abs(expected).max())
+    scale = np.abs(expected).max() or 1
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
 
 
@@ -137,7 +144,10 @@ def test_chunks_waste_nothing_where_a_size_divides_the_length():
     assert linear_fast.chunk_size(24) == 24
     assert linear_fast.chunk_size(4000) == 125
     assert linear_fast.chunk_size(CHUNK + 3) == CHUNK
-    assert linear_fast.chunk_size(None) == CHUNK
+    # Of a length that is known when it runs, the largest, and no padding of short ones.
+    for length, size in ((0, 1), (24, 24), (300, CHUNK)):
+        found = linear_fast.chunk_size(ops.convert_to_tensor(length))
+        assert numpy(found) == size
 
 
 @pytest.mark.parametrize("length", [5 * 4, 25 * 4, 103])
@@ -199,6 +209,22 @@ def test_gradients(spread, zeros, causal):
             alive = arrays[0 if name == "queries" else 1] > 0
             slope, wanted = slope * alive, wanted * alive
         assert_near(slope, wanted, 1e-4)
+
+
+@pytest.mark.parametrize("spread", [1, 200])
+@pytest.mark.parametrize("num_queries", [1, 40, CHUNK + 7])
+def test_cross_attention(num_queries, spread):
+    """As many queries as keys, fewer, and more."""
+    arrays = draw(40, spread, zeros=0.3, padding=0.2, num_queries=num_queries)
+    found, _ = compute(*arrays, False)
+    assert_near(found, oracle(*arrays, False))
+    shape = (DEPTHS, BATCH, HEADS, num_queries, SIZE)
+    direction = np.random.default_rng(5).normal(size=shape)
+    expected = oracle_gradients(*arrays, direction, False)
+    found = gradients(arrays, direction.astype("float32"), False)
+    alive = [arrays[0] > 0, arrays[1] > 0, arrays[2] > -np.inf, True]
+    for slope, wanted, counts in zip(found, expected, alive, strict=True):
+        assert_near(slope * counts, wanted * counts, 1e-4)
 
 
 def gradients(arrays, direction, causal):
