@@ -54,7 +54,11 @@ def measure(
         batch_size = max(1, tokens_per_batch // length)
         prepared, short = {}, {}
         for name in names:
-            found = prepare(name, setting, batch_size, length)
+            try:
+                found = prepare(name, setting, batch_size, length)
+            except ProcessEnded as error:
+                short[name] = str(error)
+                continue
             # Certainly: a death would take the rows of all models with it.
             one_device = make_strategy("one_device")
             short[name] = shortage(found.bytes, one_device, certain=True)

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from common.errors import UserError
 
-# How far a prediction may be off.
-TOLERANCE = 0.2
+# How far a prediction may be off, of what is measured.
+TOLERANCE = 0.25
 # GiB that the chips of a TPU have together, by the name that a TPU VM has in
 # TPU_ACCELERATOR_TYPE: TensorFlow does not say how much memory they have.
 TPU_MEMORY = {"v2-8": 64, "v3-8": 128, "v4-8": 128}
@@ -112,7 +112,7 @@ def shortage(wanted: int, strategy, certain: bool = False) -> str | None:
         be off; else those that cannot.
     """
     free = _free_bytes(strategy)
-    least = wanted * (1 + TOLERANCE if certain else 1 - TOLERANCE)
+    least = wanted / (1 - TOLERANCE if certain else 1 + TOLERANCE)
     if free is None or least <= free:
         return None
     return f"about {wanted / 1e9:.1f} GB on each device, found {free / 1e9:.1f} GB"

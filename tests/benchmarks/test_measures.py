@@ -191,6 +191,17 @@ def test_a_call_without_memory_costs_no_other_row(call, reason, monkeypatch):
     assert reason in lost["not_run"] and kept["seconds"] > 0
 
 
+def test_a_peer_that_cannot_start_costs_no_other_row(monkeypatch):
+    prepare = calls.prepare
+
+    def prepared(name, *arguments):
+        return dead() if name == "transformer" else prepare(name, *arguments)
+
+    monkeypatch.setattr(speed, "prepare", prepared)
+    lost, kept = speed.measure(PAIR, [16], 16, 1)
+    assert "a peer: its process" in lost["not_run"] and kept["seconds"] > 0
+
+
 def test_nothing_measured_is_no_picture(tmp_path):
     with pytest.raises(UserError, match="--plot=.*expected rows"):
         rows.plot([{"benchmark": "speed", "not_run": "x"}], tmp_path / "speed.png")
@@ -240,6 +251,8 @@ def test_memory_grows_with_the_length(monkeypatch):
     # A new process imports TensorFlow anew; test_scripts.py has one.
     monkeypatch.setattr(alone.multiprocessing, "get_context", lambda _: forked.CONTEXT)
     short, long = memory.measure(PAIR[:1], [16, 2000], tokens_per_batch=2000)
+    (causal,) = memory.measure(PAIR[1:], [16], causal=True)
+    assert causal["causal"] and causal["peak_memory_mb"] > 0
     assert short["memory_ratio_to_transformer"] == 1
     assert long["memory_ratio_to_transformer"] == 1
     # Every layer keeps at least A, 8 heads of 2000 x 2000.

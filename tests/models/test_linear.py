@@ -8,8 +8,11 @@ from benchmarks.alone import run_alone
 from benchmarks.memory import peak_bytes
 from decoding.beam_search import beam_search
 from models import base_of, build_classifier, build_encoder_decoder, variant_config
+from models.attention import feature_maps
 from models.attention.cache import leaves, num_bytes
+from models.attention.feature_maps import FEATURE_MAPS, FeatureMap
 from models.attention.linear_fast import CHUNK
+from models.attention.linear_features import LinearFeatures
 from models.convert import with_attention
 from tests.models.builders import (
     SMALL_CONFIGS,
@@ -197,6 +200,32 @@ def test_the_variants_are_named():
         "feature_map": "dpfp",
         "nu": 1,
     }
+
+
+class Squares(FeatureMap):
+    """phi(x) = x^2: a feature map that somebody adds."""
+
+    variants = {"squares": {}}
+
+    def __init__(self, size, seed):
+        super().__init__(size, size)
+
+    def queries(self, x, draw=0):
+        return ops.square(x)
+
+
+def test_a_feature_map_is_one_line_in_a_registry(monkeypatch):
+    monkeypatch.setitem(FEATURE_MAPS, "squares", Squares)
+    monkeypatch.setattr(LinearFeatures, "variants", feature_maps.variants())
+    for base in ("transevolve-randomff-1", "transformer"):
+        config = {**shallow_variant(f"{base}-linear-squares"), **SMALL_SIZES}
+        model = build_any(config, decoder=True)
+        source, target = tokens(length=9), tokens(length=6, seed=1)
+        expected = numpy(model(source, target))
+        step, _ = model.step(
+            target[:, :1], model.memory(source), model.empty_cache(3, 1), 0
+        )
+        np.testing.assert_allclose(numpy(step)[:, 0], expected[:, 0], atol=1e-4)
 
 
 def decode(name, length):

@@ -180,8 +180,8 @@ def test_parts_do_not_run_side_by_side():
 @pytest.mark.long
 @pytest.mark.parametrize("length", [1000, 4000])
 def test_the_prediction_is_what_is_measured(length):
-    names = ["transformer", "transevolve-fullff-1", "transevolve-fullff-1-literal"]
-    for name in names:
+    exact = ["transformer", "transevolve-fullff-1", "transevolve-fullff-1-literal"]
+    for name in (*exact, "transevolve-fullff-1-linear", "transformer-linear"):
         assert any(is_as_predicted(name, length) for _ in range(3)), name
 
 
