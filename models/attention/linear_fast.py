@@ -3,7 +3,8 @@
     out^l = (phi(Q) S^l) / (phi(Q) z^l),   S^l = phi(K)^T X^l,   X^l = w^l V^l
 
 Causally the sums of all chunks before are S^l, and P = phi(Q) phi(K)^T within the chunk
-adds P X^l. The gradients of phi(Q), phi(K) and P are sums over depths,
+adds P X^l. Short texts have P alone, of all queries and keys, in fewer operations. The
+gradients of phi(Q), phi(K) and P are sums over depths,
 
     sum_l G^l S^l^T,  sum_l X^l dS^l^T,  sum_l G^l X^l^T    with G^l = d out^l / den^l
 
@@ -20,17 +21,21 @@ from models.attention.heads import merge_heads, split_heads
 
 # Queries and keys of a causal chunk, at most.
 CHUNK = 128
+# What phi(Q) phi(K)^T x is made of: P x, phi(Q) times sums, or both of chunks.
+SHORT, SUMS, CHUNKS = "short", "sums", "chunks"
 
 
 class Shared(NamedTuple):
-    """What the depths share: constants to automatic differentiation. Causally the
-    arrays have an axis of chunks behind heads.
+    """What the depths share: constants to automatic differentiation. The arrays of
+    `CHUNKS` have an axis of chunks behind heads.
 
     Attributes:
+      form: `SHORT`, `SUMS` or `CHUNKS`.
       queries, keys: phi(q), phi(k), (batch, heads, length, f).
-      within: P, (batch, heads, chunks, C, C); None if not causal.
+      within: P, (batch, heads, n, m) or (batch, heads, chunks, C, C); a zero if `SUMS`.
     """
 
+    form: str
     queries: Any
     keys: Any
     within: Any
@@ -43,8 +48,8 @@ class Depth(NamedTuple):
     Attributes:
       biases: b, (batch, heads, m, 1).
       denominators: phi(Q) z, (batch, heads, n, 1).
-      weights: w = e^(b - max b), in chunks if causal; 0 at padding.
-      inverses: 1 / (phi(Q) z), in chunks if causal; 0 for a query that sees no feature.
+      weights: w = e^(b - max b), in the chunks of `CHUNKS`; 0 at padding.
+      inverses: 1 / (phi(Q) z), likewise; 0 for a query that sees no feature.
       carriers: arrays of zeros as G, X, S, dS are. Their gradients are these.
     """
 
@@ -65,47 +70,71 @@ def share(queries, keys, columns, causal: bool, num_depths: int, size: int):
       `Shared`; phi(Q) phi(K)^T times the columns, over the keys that a query sees,
       (batch, heads, n, count); and the carriers of each depth.
     """
-    length = ops.shape(queries)[2]
-    if causal:
+    length, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
+    width = num_depths * size + columns.shape[-1]
+    form = form_of(length, num_keys, keys.shape[-1], width, causal)
+    if form == CHUNKS:
         queries, keys, columns = map(chunks, (queries, keys, columns))
 
     @ops.custom_gradient
     def start(queries, keys, columns):
-        inside = within(queries, keys) if causal else ops.zeros((), queries.dtype)
-        totals, sums_of_columns = _times(queries, keys, inside, columns, causal)
+        inside = ops.zeros((), queries.dtype)
+        if form != SUMS:
+            inside = within(queries, keys, causal)
+        totals, sums_of_columns = _times(form, queries, keys, inside, columns)
         zeros = [
             ops.zeros((*ops.shape(x)[:-1], size), x.dtype) for x in (queries, keys)
         ]
-        sums = ops.zeros((*ops.shape(keys)[:-2], keys.shape[-1], size), keys.dtype)
+        num_sums = 0 if form == SHORT else keys.shape[-1]
+        sums = ops.zeros((*ops.shape(keys)[:-2], num_sums, size), keys.dtype)
         carriers = (*zeros, sums, sums)
 
         def backward(*gradients):
             if isinstance(gradients[0], (tuple, list)):  # as JAX passes them
                 gradients = gradients[0]
             d_totals, gradients = gradients[1], gradients[2:]
-            d_columns, d_sums = _times_transposed(
-                queries, keys, inside, d_totals, causal
-            )
+            d_columns, d_sums = _times_transposed(form, queries, keys, inside, d_totals)
             own = (d_totals, columns, sums_of_columns, d_sums)
             slopes, weighted, sums, d_sums = (
                 ops.concatenate([*gradients[i::4], own[i]], axis=-1) for i in range(4)
             )
-            d_queries = ops.matmul(slopes, _transpose(sums))
-            d_keys = ops.matmul(weighted, _transpose(d_sums))
-            if causal:
-                d_inside = ops.tril(ops.matmul(slopes, _transpose(weighted)))
-                d_queries += ops.matmul(d_inside, keys)
-                d_keys += transposed_times(d_inside, queries)
+            parts = []
+            if form != SHORT:
+                by_sums = ((slopes, sums), (weighted, d_sums))
+                parts.append([ops.matmul(x, _transpose(y)) for x, y in by_sums])
+            if form != SUMS:
+                d_inside = ops.matmul(slopes, _transpose(weighted))
+                if causal:
+                    d_inside = ops.tril(d_inside)
+                d_queries = ops.matmul(d_inside, keys)
+                parts.append([d_queries, transposed_times(d_inside, queries)])
+            d_queries, d_keys = map(sum, zip(*parts, strict=True))
             return d_queries, d_keys, d_columns
 
         return (inside, totals, *carriers * num_depths), backward
 
     inside, totals, *carriers = start(queries, keys, columns)
     carriers = [tuple(carriers[i : i + 4]) for i in range(0, 4 * num_depths, 4)]
-    queries, keys, inside = map(ops.stop_gradient, (queries, keys, inside))
-    if causal:
-        return Shared(queries, keys, inside), whole(totals, length), carriers
-    return Shared(queries, keys, None), totals, carriers
+    constants = map(ops.stop_gradient, (queries, keys, inside))
+    if form == CHUNKS:
+        totals = whole(totals, length)
+    return Shared(form, *constants), totals, carriers
+
+
+def form_of(num_queries, num_keys, features: int, width: int, causal: bool) -> str:
+    """The form that takes the fewest operations.
+
+    P and its products with `width` columns, of all depths, take n m (f + width) of
+    them, and sums and their products (n + m) f width. Lengths that are not known before
+    it runs are not short.
+    """
+    if isinstance(num_queries, int) and isinstance(num_keys, int):
+        alone = num_queries * num_keys * (features + width)
+        by_sums = (num_queries + num_keys) * features * width
+        is_one_chunk = causal and num_queries <= CHUNK
+        if is_one_chunk or alone <= by_sums:
+            return SHORT
+    return CHUNKS if causal else SUMS
 
 
 def attend(shared: Shared, depth: Depth, values):
@@ -113,16 +142,14 @@ def attend(shared: Shared, depth: Depth, values):
 
     Of what is as large as the values, only X and the output are kept for the gradient.
     """
-    causal = shared.within is not None
-    inside = shared.within if causal else ops.zeros((), values.dtype)
-    num_heads = shared.queries.shape[1]
+    form, num_heads = shared.form, shared.queries.shape[1]
 
     def by_head(x):
         x = split_heads(x, num_heads)
-        return chunks(x) if causal else x
+        return chunks(x) if form == CHUNKS else x
 
     def joined(x, length):
-        return whole(x, length) if causal else x
+        return whole(x, length) if form == CHUNKS else x
 
     @ops.custom_gradient
     def attend(
@@ -137,15 +164,13 @@ def attend(shared: Shared, depth: Depth, values):
         *carriers,
     ):
         weighted = by_head(values) * weights
-        attended, sums = _times(queries, keys, inside, weighted, causal)
+        attended, sums = _times(form, queries, keys, inside, weighted)
         num_queries, num_keys = ops.shape(denominators)[2], ops.shape(values)[1]
         outputs = merge_heads(joined(attended * inverses, num_queries))
 
         def backward(d_outputs):
             slopes = by_head(d_outputs) * inverses
-            d_weighted, d_sums = _times_transposed(
-                queries, keys, inside, slopes, causal
-            )
+            d_weighted, d_sums = _times_transposed(form, queries, keys, inside, slopes)
             d_biases = ops.sum(d_weighted * weighted, axis=-1, keepdims=True)
             d_biases = joined(d_biases, num_keys)
             sizes = (*ops.shape(outputs)[:2], num_heads, -1)
@@ -170,24 +195,30 @@ def attend(shared: Shared, depth: Depth, values):
         depth.inverses,
         shared.queries,
         shared.keys,
-        inside,
+        shared.within,
         *depth.carriers,
     )
 
 
-def _times(queries, keys, inside, x, causal):
-    """phi(Q) phi(K)^T x over the keys that are seen, and the sums phi(K)^T x."""
+def _times(form, queries, keys, inside, x):
+    """phi(Q) phi(K)^T x over the keys that are seen, and the sums phi(K)^T x: none if
+    `SHORT`, those of the chunks before if `CHUNKS`."""
+    if form == SHORT:
+        return ops.matmul(inside, x), x[..., :0, :]
     sums = transposed_times(keys, x)
-    if not causal:
+    if form == SUMS:
         return ops.matmul(queries, sums), sums
     sums = _before(sums)
     return ops.matmul(queries, sums) + ops.matmul(inside, x), sums
 
 
-def _times_transposed(queries, keys, inside, y, causal):
-    """phi(K) phi(Q)^T y over the queries that see a key, and the sums phi(Q)^T y."""
+def _times_transposed(form, queries, keys, inside, y):
+    """phi(K) phi(Q)^T y over the queries that see a key, and the sums phi(Q)^T y, as
+    `_times` has them, those of the chunks after."""
+    if form == SHORT:
+        return transposed_times(inside, y), y[..., :0, :]
     sums = transposed_times(queries, y)
-    if not causal:
+    if form == SUMS:
         return ops.matmul(keys, sums), sums
     sums = _after(sums)
     return ops.matmul(keys, sums) + transposed_times(inside, y), sums
@@ -221,9 +252,11 @@ def whole(x, length):
     return ops.reshape(x, (batch, heads, count * size, width))[:, :, :length]
 
 
-def within(queries, keys):
-    """P of features in chunks, (batch, heads, chunks, C, f)."""
-    return ops.tril(ops.matmul(queries, _transpose(keys)))
+def within(queries, keys, causal: bool):
+    """P = phi(Q) phi(K)^T of features (..., n, f) and (..., m, f), over the keys that a
+    query sees."""
+    products = ops.matmul(queries, _transpose(keys))
+    return ops.tril(products) if causal else products
 
 
 def _before(sums):

@@ -75,7 +75,7 @@ def attend(queries, keys: Keys, values, causal: bool):
     values = chunks(ops.cast(values, "float32"))
     biases = chunks(ops.cast(keys.biases, "float32"), MASKED)
     # Within the chunk, (..., C, C).
-    inside = log(within(queries, features)) + ops.swapaxes(biases, -1, -2)
+    inside = log(within(queries, features, causal)) + ops.swapaxes(biases, -1, -2)
     # Of all chunks before: each feature's maximum, and sums relative to it.
     own = sums_of(Keys(features, biases), values)
     maxima = own.maxima[:, :, :, 0]  # (batch, heads, chunks, f)

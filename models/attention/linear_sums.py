@@ -15,6 +15,7 @@ from keras import ops
 
 from models.attention import linear_fast, linear_safe
 from models.attention.heads import merge_heads, split_heads
+from models.attention.linear_fast import CHUNKS, SHORT, SUMS
 from models.attention.linear_safe import FLOOR, Keys, largest
 from models.products import Product, with_gradients
 
@@ -27,6 +28,7 @@ class LinearState(NamedTuple):
     """What one block's depths share.
 
     Attributes:
+      causal: whether a query sees no keys after it.
       shared: `linear_fast.Shared`.
       depths: {depth: `linear_fast.Depth`}. Each attends once and takes its own out:
         used twice, the factors that it hands back would add up before they multiply.
@@ -36,6 +38,7 @@ class LinearState(NamedTuple):
       safe: scalar, whether the fast evaluation serves.
     """
 
+    causal: bool
     shared: Any
     depths: dict
     features: dict
@@ -60,7 +63,7 @@ def start(queries, keys: Keys, causal: bool, size: int) -> LinearState:
     nothing = denominators <= SMALL  # or not sound, and then not used
     inverses = ops.where(nothing, 0.0, 1 / ops.where(nothing, 1.0, denominators))
     constants = columns[..., :num_depths], ops.cast(inverses, queries.dtype)
-    if causal:
+    if shared.form == CHUNKS:
         constants = map(linear_fast.chunks, constants)
     constants = map(ops.stop_gradient, constants)
     columns = (
@@ -69,7 +72,7 @@ def start(queries, keys: Keys, causal: bool, size: int) -> LinearState:
     depths = map(linear_fast.Depth, *columns, carriers)
     features = {"queries": queries, "keys": keys.features}
     safe = ops.stop_gradient(ops.all(sound))
-    return LinearState(shared, dict(enumerate(depths)), features, safe)
+    return LinearState(causal, shared, dict(enumerate(depths)), features, safe)
 
 
 def attend(state: LinearState, depth: int, values):
@@ -78,7 +81,6 @@ def attend(state: LinearState, depth: int, values):
     Raises:
       KeyError: if this depth has attended before.
     """
-    causal = state.shared.within is not None
     own = state.depths.pop(depth)
     queries, features = state.features["queries"], state.features["keys"]
 
@@ -88,7 +90,7 @@ def attend(state: LinearState, depth: int, values):
     def safe():
         by_head = split_heads(values, queries.shape[1])
         keys = Keys(features, own.biases)
-        attended = linear_safe.attend(queries, keys, by_head, causal)
+        attended = linear_safe.attend(queries, keys, by_head, state.causal)
         return merge_heads(ops.cast(attended, values.dtype)), queries, features
 
     attended, queries, features = ops.cond(state.safe, fast, safe)
@@ -102,24 +104,31 @@ def products(units, length, features, size, depths, causal) -> list[Product]:
     Args:
       units: of batch and heads together.
     """
-    chunk = linear_fast.chunk_size(length)
+    # Those of all depths' denominators have a column a depth and one more.
+    columns = [("", depths, size), ("sums: ", 1, depths + 1)]
+    width = sum(calls * own for _, calls, own in columns)
+    form = linear_fast.form_of(length, length, features, width, causal)
+    chunk = length if form == SHORT else linear_fast.chunk_size(length)
     count = -(-length // chunk)
     found = []
-    # Those of all depths' denominators have a column a depth and one more.
-    for name, calls, columns in (("", depths, size), ("sums: ", 1, depths + 1)):
-        times = (features, length, columns)
-        found += with_gradients(f"{name}keys times values", calls, units, times, "left")
-        times = (length, features, columns)
-        found += with_gradients(f"{name}queries times sums", calls, units, times)
-        if causal:
-            times = (chunk, chunk, columns)
+    for name, calls, own in columns:
+        if form != SHORT:
+            times = (features, length, own)
+            found += with_gradients(
+                f"{name}keys times values", calls, units, times, "left"
+            )
+            times = (length, features, own)
+            found += with_gradients(f"{name}queries times sums", calls, units, times)
+        if form != SUMS:
+            times = (chunk, chunk, own)
             found += with_gradients(f"{name}within chunks", calls, units * count, times)
+        if form == CHUNKS:
             # Which chunks come before is no variable: one gradient.
             for rows, groups in linear_fast.triangles(count):
-                times = (rows, rows, features * columns)
+                times = (rows, rows, features * own)
                 before = with_gradients("chunks before", calls, units * groups, times)
                 found += before[::2]
-    if causal:
+    if form != SUMS:
         times = (chunk, features, chunk)
         found += with_gradients("chunks", 1, units * count, times, "right")
     return found

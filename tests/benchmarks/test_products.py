@@ -70,13 +70,19 @@ def test_counted_operations_are_those_of_the_graph(name, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "chunk, length", [(CHUNK, 3 * CHUNK - 5), (CHUNK, 24), (4, 100)]
+    "chunk, length, causal",
+    [
+        (CHUNK, 3 * CHUNK - 5, True),
+        (CHUNK, 24, True),
+        (4, 100, True),
+        (CHUNK, 24, False),
+    ],
 )
-def test_counted_operations_of_causal_chunks(chunk, length, monkeypatch):
+def test_counted_operations_of_linear_forms(chunk, length, causal, monkeypatch):
     monkeypatch.setattr(models, "variant_config", shallow_variant)
     monkeypatch.setattr(linear_fast, "CHUNK", chunk)
     name = "transevolve-fullff-1-linear"
-    model = models.build(name, "small", causal=True)
+    model = models.build(name, "small", causal=causal)
     products = models.products(model, BATCH, length)
     for training in (True, False):
         traced = traced_operations(model, training, length)

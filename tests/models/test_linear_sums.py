@@ -9,7 +9,7 @@ from keras import ops
 
 from models.attention import linear_fast, linear_sums
 from models.attention.heads import MASKED, merge_heads, split_heads
-from models.attention.linear_fast import CHUNK
+from models.attention.linear_fast import CHUNK, CHUNKS, SHORT, SUMS
 from models.attention.linear_safe import Keys
 from tests.models.builders import at_once, numpy
 
@@ -113,7 +113,8 @@ def assert_near(found, expected, tolerance=1e-5):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
 
 
-LENGTHS = (1, CHUNK, CHUNK + 1, 3 * CHUNK - 5)
+# Short ones, sums, and chunks.
+LENGTHS = (1, 8, CHUNK, CHUNK + 1, 3 * CHUNK - 5)
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
@@ -148,6 +149,22 @@ def test_chunks_waste_nothing_where_a_size_divides_the_length():
     for length, size in ((0, 1), (24, 24), (300, CHUNK)):
         found = linear_fast.chunk_size(ops.convert_to_tensor(length))
         assert numpy(found) == size
+
+
+def test_forms_have_the_fewest_operations():
+    form_of, width = linear_fast.form_of, DEPTHS * (SIZE + 1) + 1
+    # The harmonic mean of f and of all columns: 9.1.
+    assert form_of(9, 9, FEATURES, width, False) == SHORT
+    assert form_of(10, 10, FEATURES, width, False) == SUMS
+    assert form_of(1, 100, FEATURES, width, False) == SHORT
+    assert form_of(CHUNK, CHUNK, FEATURES, width, True) == SHORT
+    assert form_of(CHUNK + 1, CHUNK + 1, FEATURES, width, True) == CHUNKS
+    # Another map may have so many features that longer texts are short.
+    assert form_of(150, 150, 1000, width, True) == CHUNKS
+    assert form_of(150, 150, 1000, 1000, True) == SHORT
+    # Not known before it runs.
+    assert form_of(None, None, FEATURES, width, False) == SUMS
+    assert form_of(None, None, FEATURES, width, True) == CHUNKS
 
 
 @pytest.mark.parametrize("length", [5 * 4, 25 * 4, 103])
@@ -193,8 +210,9 @@ def test_the_fast_evaluation_serves_what_is_usual():
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
 @pytest.mark.parametrize("spread", [1, 200])
 @pytest.mark.parametrize("zeros", [0.0, 0.5])
-def test_gradients(spread, zeros, causal):
-    arrays = draw(CHUNK + 11, spread, zeros, padding=0.2)
+@pytest.mark.parametrize("length", [7, CHUNK + 11])
+def test_gradients(spread, zeros, length, causal):
+    arrays = draw(length, spread, zeros, padding=0.2)
     direction = np.random.default_rng(5).normal(size=arrays[3].shape)
     expected = oracle_gradients(*arrays, direction, causal)
     found = gradients(arrays, direction.astype("float32"), causal)
