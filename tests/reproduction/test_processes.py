@@ -90,6 +90,26 @@ def test_a_tpu_that_does_not_answer_ends_it_before_any_run(places):
     assert not places.runs.exists()
 
 
+def test_where_to_run_is_what_was_asked_for(places, monkeypatch):
+    (one,) = experiments(count=1)
+    seen = []
+
+    def in_own_process(function, *arguments):
+        seen.append((function.__name__, *arguments[-2:]))
+        return 0
+
+    monkeypatch.setattr(running, "in_own_process", in_own_process)
+    running.run_all([one], places, "tpu", "pod")
+    assert seen == [("_connect", "tpu", "pod"), ("_run", "tpu", "pod")]
+
+    def make_strategy(*asked_for):
+        raise UserError(" ".join(asked_for))
+
+    monkeypatch.setattr(running, "make_strategy", make_strategy)
+    assert running._run(one, places, "mirrored", "pod") == FAILED
+    assert survey.read(places.runs / one.name).failure == "mirrored pod"
+
+
 def test_a_run_that_is_taken_up_again_is_not_finished(places, monkeypatch):
     """As a process that is killed then leaves it."""
     (one,) = experiments(count=1)
