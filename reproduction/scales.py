@@ -198,7 +198,7 @@ LAPTOP = Scale(
         "ag_news": LAPTOP_SETTINGS["ag_news"],
     },
     timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 5},
-    memory_lengths=[1000, 2000, 4000],
+    memory_lengths=[1000, 4000],
 )
 
 TINY = {

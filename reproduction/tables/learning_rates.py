@@ -33,7 +33,10 @@ def _of_pair(task, rate, warmup, scale, seeds):
         return of_task(task, variant, scale, seeds)
     changes = {"train.learning_rate_max": rate, "train.warmup_steps": warmup}
     choice = f"lr-{rate:g}-warmup-{warmup}"
-    return of_task(task, variant, scale, seeds, choice=choice, changes=changes)
+    found = of_task(task, variant, scale, seeds, choice=choice, changes=changes)
+    # Others are tested alone, as the figure shows nothing else.
+    tested = scale.settings[task]._replace(splits=("test",))
+    return [experiment._replace(setting=tested) for experiment in found]
 
 
 def experiments(scale, seeds):

@@ -300,8 +300,11 @@ def test_learning_rates(tmp_path):
     experiments = table.experiments(PAPER, None)
     assert len(experiments) == 2 * 6 * 5
     shared = {one.name for one in tables.TABLES["2"].experiments(PAPER, None)}
-    # The paper's own pair is table 2's run.
+    # The paper's own pair is table 2's run, with what that table wants.
     assert len(shared & {one.name for one in experiments}) == 2 * 5
+    for one in experiments:
+        is_alone = one.name not in shared or "en_fr" in one.name
+        assert (one.setting.splits == ("test",)) == is_alone
     found = list(translated(experiments, (25.0, 26.5, 26.0)))
     (sheet,) = table.sheets(PAPER, None, results_of(found, folder=tmp_path))
     assert len(sheet.rows) == 12

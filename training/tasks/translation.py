@@ -133,8 +133,11 @@ class TranslationTask(Task):
         """BLEU three ways and chrF, beside the paper's figure; the hypotheses."""
         sources, references = self.data.texts(split)
         translator = self._translator(model, strategy)
-        title = f"translating {split}"
-        hypotheses, seconds = self._translate(translator, split, title)
+
+        def translate(title):
+            return self._translate(translator, split, sources, title)
+
+        hypotheses, seconds = translate(f"translating {split}")
         scores, signatures = score(hypotheses, references)
         logger.info("%s", scores)
         data = self.config.data
@@ -153,7 +156,7 @@ class TranslationTask(Task):
         for number, restore in enumerate(each_checkpoint, start=1):
             restore()
             translator.refresh()
-            found, _ = self._translate(translator, split, f"checkpoint {number}")
+            found, _ = translate(f"checkpoint {number}")
             singles.append(score(found, references)[0])
             logger.info("checkpoint %d: %s", number, singles[-1])
         if singles:
@@ -182,13 +185,12 @@ class TranslationTask(Task):
         translator = self._translator(model, strategy)
         return lambda: translator.translate(some), len(sources) / len(some)
 
-    def _translate(self, translator, split, title):
+    def _translate(self, translator, split, sources, title):
         """(hypotheses, seconds that they took) of a split, once for the same weights:
         the best checkpoint is often one of the last ones, too."""
         weights = [weight.numpy() for weight in translator.model.weights]
         key = split, fingerprint(*weights)
         if key not in self._translations:
-            sources, _ = self.data.texts(split)
             start = time.monotonic()
             with progress_bar(desc=title, total=len(sources), unit=" sentences") as bar:
                 hypotheses = translator.translate(sources, bar.update)
