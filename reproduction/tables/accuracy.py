@@ -79,10 +79,10 @@ def sheet(
             rows.append(_row(task, variant, scale, runs))
             if not all(map(_is_whole, runs)):
                 parts.add(task)
-        for name, published in OTHER_ACCURACY[task].items():
-            if SYSTEMS.get(name) not in run:
+        for other, published in OTHER_ACCURACY[task].items():
+            if SYSTEMS.get(other) not in run:
                 rows.append(
-                    {"task": task, "model": name, "published": published}
+                    {"task": task, "model": other, "published": published}
                     | {"badge": NOT_RUN, "runs": 0}
                 )
     notes = [scale.meaning, *NOTES, *results.absences(tasks)]
