@@ -127,8 +127,9 @@ class Reproduction:
                 write_whole(folder / f"{sheet.name}.{ending}", text)
         runs = list(self._runs().values())
         curves = Sheet("curves", "Learning curves", [], [], [], self._curves(runs))
+        what = "all tables" if self.table == "all" else f"table {self.table}"
         text = page(
-            f"TransEvolve: table {self.table}, scale {self.scale.name}",
+            f"TransEvolve: {what}, scale {self.scale.name}",
             [*sheets, curves] if runs else sheets,
             runs,
             facts(),

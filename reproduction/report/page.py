@@ -17,7 +17,7 @@ from reproduction.survey import FAILED, FINISHED, UNFINISHED, Run
 
 FOLDER = Path(__file__).parent
 TEMPLATE, STYLE, SCRIPT = "report.html.jinja", "report.css", "report.js"
-# What a cell of a column of that key may say, with the class of its look.
+# What a cell of a column whose key ends so may say, with the class of its look.
 BADGE = "badge"
 BADGES = {
     "reproduced": "good",
