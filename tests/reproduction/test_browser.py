@@ -165,6 +165,13 @@ def test_paper_has_everything_but_what_steers(open_page):
     expect(page.locator("body")).to_have_css("color", black)
     expect(page.locator("body")).to_have_css("background-color", white)
     expect(page.locator(".scroll").first).to_have_css("overflow-x", "visible")
+    # As wide as a sheet across, A4 or letter, within its margins.
+    page.set_viewport_size({"width": 960, "height": 700})
+    widest = page.evaluate(
+        "Math.max(...[...document.querySelectorAll('table, img')]"
+        ".map(x => x.getBoundingClientRect().right))"
+    )
+    assert widest <= 960
     closed = page.locator("details:not([open])")
     before = closed.count()
     assert before > 10
