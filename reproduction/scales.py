@@ -248,7 +248,7 @@ SMOKE = Scale(
         "transevolve-randomff-1": {"model.num_depths": 2},
         "transformer": {"model.num_layers": 1},
     },
-    systems={"transformer-linear": {"model.num_layers": 1}},
+    systems={},
     learning_rates=[(0.2, 2), (0.4, 2)],
     fidelity={"ag_news": SMOKE_SETTINGS["ag_news"]},
     timing={"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
