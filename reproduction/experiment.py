@@ -13,7 +13,7 @@ from training.config import flatten
 from training.evaluation import result_name
 
 # Fields that say where data lies, in which processes of a run may differ.
-PLACES = {"data.dir", "data.cache_dir", "data.vocab_file"}
+PLACES = {"data.source", "data.dir", "data.cache_dir", "data.vocab_file"}
 
 
 class Setting(NamedTuple):
@@ -92,7 +92,7 @@ class Experiment(NamedTuple):
         if run is None or run.failure or not run.facts.get("finished"):
             return False
         own = flatten(json.loads(json.dumps(self.config({}).to_dict())))
-        names = (own.keys() | run.config.keys()) - PLACES - {"data.source"}
+        names = (own.keys() | run.config.keys()) - PLACES
         if any(own.get(name) != run.config.get(name) for name in names):
             return False
         wanted = {result_name(*evaluation) for evaluation in self.setting.evaluations}
@@ -121,8 +121,7 @@ class Places:
     def data(self, setting: Setting) -> dict | None:
         """{whole name: value} of the fields that say where a task's data lies.
 
-        Those are of `PLACES`, and the source. None if the task runs only on data that
-        is not there.
+        Those are of `PLACES`. None if the task runs only on data that is not there.
         """
         fields = {"data.cache_dir": str(self.cache)}
         folder = self._find(setting.folders)

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from common.errors import UserError
 from common.paths import write_whole
 from reproduction import survey
-from reproduction.experiment import PLACES, Experiment, Places
+from reproduction.experiment import Experiment, Places
 from reproduction.facts import facts
 from training import cli
 from training import workdir as workdirs
@@ -118,8 +118,7 @@ def is_finished(experiment: Experiment, places: Places) -> bool:
         workdirs.check_same_run(config, kept, workdir)
     except UserError as error:
         raise UserError(f"--output: {error}") from None
-    changed = set(workdirs.differences(config, kept)) - PLACES
-    return experiment.is_finished(found) and not changed
+    return experiment.is_finished(found)
 
 
 def failure(experiment: Experiment, places: Places, code: int) -> str:
