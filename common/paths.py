@@ -87,11 +87,13 @@ def move(source: Path, target: Path) -> None:
         source.unlink()
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Writes a file, whole or not at all; other processes may write it, too."""
     # Not the name and more: a remote folder may take what others begin with for one.
     unfinished = path.with_name(f"unfinished-{os.getpid()}-{path.stem}")
-    unfinished.write_text(text, encoding="utf-8")
+    if isinstance(content, str):
+        content = content.encode()
+    unfinished.write_bytes(content)
     move(unfinished, path)
 
 

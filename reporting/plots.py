@@ -7,6 +7,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFo
 
 from common.paths import make_path
 from reporting.palette import COLOURS, MARKERS, look
+from reporting.png import write_png
 
 LABELS = {
     "seconds_per_1000_tokens": "seconds per 1,000 tokens",
@@ -52,7 +53,7 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
         _name(figure, axis, lines)
     axes[-1].set_xlabel("length (tokens)")
     figure.suptitle(title, fontsize=11)
-    _save(figure, path)
+    write_png(figure, make_path(path, "--plot"))
 
 
 def plot_errors(rows: list[dict], path) -> None:
@@ -84,7 +85,7 @@ def plot_errors(rows: list[dict], path) -> None:
     axis.yaxis.set_minor_locator(NullLocator())
     axis.set(xlabel="random features (m)", ylabel="relative error of the weights")
     axis.legend(frameon=False)
-    _save(figure, path)
+    write_png(figure, make_path(path, "--plot"))
 
 
 def _mark(axis, places):
@@ -94,13 +95,6 @@ def _mark(axis, places):
     axis.xaxis.set_minor_locator(NullLocator())
     axis.grid(alpha=0.3)
     axis.spines[["top", "right"]].set_visible(False)
-
-
-def _save(figure, path):
-    path = make_path(path, "--plot")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Without the library's version: the same rows are the same file.
-    figure.savefig(path, dpi=120, metadata={"Software": None})
 
 
 def _name(figure, axis, lines):

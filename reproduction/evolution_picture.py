@@ -8,6 +8,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from common.paths import make_path
+from reporting.png import write_png
 from reproduction.evolution import Evolution
 
 MAX_TOKENS = 40  # the names of more would overlap
@@ -51,10 +52,7 @@ def draw(evolution: Evolution, title: str, path) -> str:
         for axis, name in panels:
             axis.set_title(f"{name}: {kind}", fontsize=10)
             _draw_spectra(axis, getattr(block, name))
-    path = make_path(path, "--output")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        figure.savefig(file, dpi=100)
+    write_png(figure, make_path(path, "--output"), dpi=100)
     described = [
         f"Block {number}: {_describe(block, tokens)}"
         for number, block in enumerate(blocks, start=1)

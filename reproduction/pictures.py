@@ -1,17 +1,15 @@
 """Pictures of results, each with what it shows in words."""
 
-import io
 import textwrap
 from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
-from PIL import Image
-from PIL.Image import Dither
 
 from common.paths import make_path
 from reporting.palette import look
 from reporting.plots import LABELS, plot_against_length
+from reporting.png import write_png
 from reproduction.comparison import best_validation, kind_of, number
 from reproduction.settings import group
 from reproduction.sheet import Picture
@@ -85,7 +83,7 @@ def learning_curves(runs: list[Run], folder: Path, name: str) -> Picture | None:
         return None
     with matplotlib.rc_context({"font.size": 11}):  # legible on a phone
         figure = _figure(panels, place)
-    _save(figure, folder, name)
+    write_png(figure, make_path(folder, "folder") / name, dpi=150, colors=SHADES)
     caption = f"Learning curves of {runs[0].task} on validation data."
     if any(curve.low != curve.high for _, curves in panels for curve in curves):
         caption += (
@@ -177,16 +175,6 @@ def _draw(axis, curve):
         axis.fill_between(
             curve.at, curve.low, curve.high, color=curve.look.color, alpha=0.15, lw=0
         )
-
-
-def _save(figure, folder, name):
-    folder = make_path(folder, "folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=150)
-    # Lines on white need few colours: a quarter of the bytes, in a report of many.
-    picture = Image.open(drawn).convert("RGB").quantize(SHADES, dither=Dither.NONE)
-    picture.save(folder / name, optimize=True)
 
 
 def _tell(title, curves, place):

@@ -3,6 +3,7 @@
 from matplotlib.figure import Figure
 
 from decoding.bleu import AS_PUBLISHED
+from reporting.png import write_png
 from reproduction.scores import mean_score
 from reproduction.sheet import Column, Picture, Sheet
 from reproduction.tables.table import Table
@@ -117,7 +118,7 @@ def _draw(rows, folder):
                 f"lr_max {best['rate']:g} and {best['warmup']:,} warm-up steps."
             )
     figure.tight_layout()
-    figure.savefig(folder / "figure2.png", dpi=120, metadata={"Software": None})
+    write_png(figure, folder / "figure2.png")
     caption = (
         "Each run's highest BLEU: mean over seeds, from the lowest to the highest."
     )

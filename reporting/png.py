@@ -1,0 +1,34 @@
+"""Pictures as PNG files."""
+
+import io
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from PIL import Image
+from PIL.Image import Dither
+
+from common.paths import write_whole
+
+
+def write_png(
+    figure: Figure, path: Path, dpi: int = 120, colors: int | None = None
+) -> None:
+    """Writes a figure, whole or not at all; the same figure gives the same file.
+
+    Args:
+      figure: of matplotlib.
+      path: of the file; its folder is made.
+      dpi: pixels per inch.
+      colors: the most that it may have. Lines on white need few, which takes a quarter
+        of the bytes.
+    """
+    drawn = io.BytesIO()
+    # Without the library's version.
+    figure.savefig(drawn, format="png", dpi=dpi, metadata={"Software": None})
+    if colors:
+        picture = Image.open(drawn).convert("RGB")
+        drawn = io.BytesIO()
+        picture = picture.quantize(colors, dither=Dither.NONE)
+        picture.save(drawn, format="png", optimize=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, drawn.getvalue())
