@@ -114,5 +114,5 @@ def _name(figure, axis, lines):
             textcoords="offset points",
             va="center",
             fontsize=8,
-            color=look(model).color,
+            color=look(model).text_color,
         )

@@ -3,8 +3,8 @@
 import math
 
 from reproduction.scores import mean_score
-from reproduction.settings import group
-from reproduction.sheet import Column, Sheet
+from reproduction.settings import group, profiles
+from reproduction.sheet import DEVIATIONS, Column, Sheet
 from reproduction.survey import FAILED, FINISHED, UNFINISHED, Run
 from training.tasks import TASKS
 from training.tasks.task import Task
@@ -79,8 +79,8 @@ def _sheet(task, runs):
         title = score_title(name)
         best = "best " if source == "validation" else ""
         key, digits = _key(source, name), DIGITS.get(name, 2)
-        columns.append(Column(key, f"{best}{source} {title}", digits))
-        columns.append(Column(f"{key}_std", f"± {source} {title}", digits))
+        title = f"{best}{source} {title}"
+        columns.append(Column(key, title, digits, deviation=f"{key}_std"))
     columns += [
         Column("parameters", "parameters", 0),
         Column("runs", "runs", 0),
@@ -138,9 +138,10 @@ def _last(run, field):
 def _notes(runs, rows):
     notes = [
         "The runs of a row differ in their seed alone. Its figures are means over its "
-        "finished runs, or over all of them where none has finished. ± is the sample "
-        "standard deviation over these runs."
+        f"finished runs, or over all of them where none has finished. {DEVIATIONS}"
     ]
+    if found := profiles(runs):
+        notes.append(f"TransEvolve followed the profile {found}.")
     if any(row["finished"] < row["runs"] for row in rows):
         notes += _unfinished(runs)
     return notes

@@ -73,15 +73,23 @@ def _models(scale):
     return list(dict.fromkeys([*scale.variants, *scale.systems, BASELINE]))
 
 
+def _measured(folder, name):
+    """The models that were measured."""
+    return _read(folder, name).get("models", [])
+
+
 def _is_measured(scale, folder, name):
-    return set(_models(scale)) <= set(_read(folder, name).get("models", []))
+    return set(_models(scale)) <= set(_measured(folder, name))
 
 
 def _measure(name, scale, folder):
     cli.log_to_stderr()
-    models = _models(scale)
     try:
         with locked(folder, "measuring.lock"):
+            if _is_measured(scale, folder, name):  # by another process, just now
+                return 0
+            # Those of before again: ratios are of one run.
+            models = list(dict.fromkeys([*_measured(folder, name), *_models(scale)]))
             if name == SPEED:
                 found = list(speed.measure(models, **scale.timing))
             else:

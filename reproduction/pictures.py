@@ -55,7 +55,9 @@ class Curve:
         self.high = [max(found) for found in values]
 
 
-def learning_curves(runs: list[Run], folder: Path, name: str) -> Picture | None:
+def learning_curves(
+    runs: list[Run], title: str, folder: Path, name: str
+) -> Picture | None:
     """Draws loss and accuracy on validation data, a line for each variant.
 
     A line is the mean over the seeds that have got there, a band reaches from the
@@ -64,6 +66,7 @@ def learning_curves(runs: list[Run], folder: Path, name: str) -> Picture | None:
 
     Args:
       runs: of one task.
+      title: what they learn, for people.
       folder: where to write the PNG.
       name: of the PNG, with its ending.
 
@@ -72,19 +75,19 @@ def learning_curves(runs: list[Run], folder: Path, name: str) -> Picture | None:
     """
     place, panels = _place(runs), []
     lines, left_out = _lines(runs)
-    for field, factor, title in (
+    for field, factor, heading in (
         ("loss", 1, "validation loss"),
         ("accuracy", 100, "validation accuracy (%)"),
     ):
         curves = [Curve(*line, field, place, factor) for line in lines]
         if curves := [curve for curve in curves if curve.at]:
-            panels.append((title, curves))
+            panels.append((heading, curves))
     if not panels:
         return None
     with matplotlib.rc_context({"font.size": 11}):  # legible on a phone
         figure = _figure(panels, place)
     write_png(figure, make_path(folder, "folder") / name, dpi=150, colors=SHADES)
-    caption = f"Learning curves of {runs[0].task} on validation data."
+    caption = f"Learning curves of {title} on validation data."
     if any(curve.low != curve.high for _, curves in panels for curve in curves):
         caption += (
             " A line is the mean over the runs that have got so far; a band reaches "
@@ -92,8 +95,8 @@ def learning_curves(runs: list[Run], folder: Path, name: str) -> Picture | None:
         )
     if left_out:
         caption += f" The {len(lines)} best of {len(lines) + left_out} are drawn."
-    words = [_tell(title, curves, place) for title, curves in panels]
-    return Picture(name, caption, " ".join(words))
+    words = [_tell(heading, curves, place) for heading, curves in panels]
+    return Picture(name, caption, f"{title}. {' '.join(words)}")
 
 
 def against_length(

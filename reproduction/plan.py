@@ -81,8 +81,8 @@ def plan(
     notes = [
         "Minutes are those of this machine, estimated from "
         f"{TIMED} updates of each kind of run. Beam search is timed on an untrained "
-        "model, whose translations are long. Speed and memory are measured beside "
-        "the runs, in some ten minutes at scale laptop."
+        "model, whose translations are long. Tables 4 and all measure speed and memory "
+        "afterwards, which is not in the sum. Disk is that of checkpoints."
     ]
     return Sheet("plan", "Plan", COLUMNS, [*rows, total], notes)
 

@@ -2,14 +2,15 @@
 
 import logging
 import re
+import time
 
 from common.errors import UserError
 from common.paths import is_remote, make_path, write_whole
 from models import variants
 from reproduction import measure, plan, survey, tables
 from reproduction.experiment import Places
-from reproduction.facts import facts
 from reproduction.pictures import learning_curves
+from reproduction.report.build import facts_of
 from reproduction.report.page import page
 from reproduction.running import run_all
 from reproduction.scales import SCALES
@@ -17,6 +18,8 @@ from reproduction.sheet import Picture, Sheet
 from reproduction.tables.table import Results
 
 MEASURED = (measure.SPEED, measure.MEMORY)
+# Of a command that runs for days.
+SECONDS_BETWEEN_RESULTS = 600
 
 logger = logging.getLogger("transevolve")
 
@@ -31,8 +34,10 @@ class Reproduction:
       data_dir: folder of the data as its authors ship it, or None.
       seeds: how many, if not the scale's own number.
       only: a regular expression; runs whose name it is not found in are not run, nor
-        are the measurements "speed" and "memory". Results have what lies there.
-      models: names of variants, if not the scale's.
+        are the measurements "speed" and "memory".
+      models: names of the variants to run, if not the scale's.
+
+    Results have the runs that lie there, whatever is run.
 
     Raises:
       UserError: for a bad argument.
@@ -57,17 +62,23 @@ class Reproduction:
             raise UserError(f"--scale={scale}: expected one of {', '.join(SCALES)}")
         self.table = table
         self.tables = tables.named(table)
-        self.scale = SCALES[scale]
+        # What is run, and what is shown.
+        self.scale = self._shown = SCALES[scale]
         if models:
             chosen = _variants(self.scale, models)
+            shown = {**chosen, **self.scale.variants}
+            self._shown = self.scale._replace(variants=shown)
             self.scale = self.scale._replace(variants=chosen, systems={})
         self.seeds = seeds
         self.places = Places(output, scale, data_dir)
+        self._written = time.monotonic()
         self._wanted = _pattern(only)
-        self._all = tables.experiments(self.tables, self.scale, seeds)
-        self.experiments = [one for one in self._all if self._wanted(one.name)]
+        chosen = tables.experiments(self.tables, self.scale, seeds)
+        shown = tables.experiments(self.tables, self._shown, seeds)
+        self._all = list({one.name: one for one in [*shown, *chosen]}.values())
+        self.experiments = [one for one in chosen if self._wanted(one.name)]
         if not self.experiments and not any(map(self._wanted, MEASURED)):
-            names = ", ".join(one.name for one in self._all[:3])
+            names = ", ".join(one.name for one in chosen[:3])
             raise UserError(
                 f"--only={only}: expected a pattern that is found in some run's name, "
                 f"such as {names}, or in {' or '.join(MEASURED)}"
@@ -78,7 +89,7 @@ class Reproduction:
         return plan.plan(self.experiments, self.places, strategy, tpu)
 
     def run(self, strategy: str, tpu: str = "") -> list[str]:
-        """Runs and measures what is not done, and writes the results.
+        """Runs and measures what is not done, and writes the results, now and then too.
 
         Returns:
           Names of the runs and measurements that failed.
@@ -87,14 +98,12 @@ class Reproduction:
           Interrupted: after a signal; what was done is kept.
           UserError: if the folder holds runs of other settings.
         """
-        failed = run_all(self.experiments, self.places, strategy, tpu)
+        failed = run_all(self.experiments, self.places, strategy, tpu, self._in_between)
         unmeasured = []
         if any(table.is_timed for table in self.tables):
             what = [name for name in MEASURED if self._wanted(name)]
             unmeasured = measure.measure(self.scale, self.places.results, what)
         self.write()
-        if sentence := plan.accuracy_of_plan(self.experiments, self.places):
-            logger.info("%s", sentence)
         return [*(experiment.name for experiment in failed), *unmeasured]
 
     def sheets(self) -> list[Sheet]:
@@ -103,7 +112,7 @@ class Reproduction:
         folder.mkdir(parents=True, exist_ok=True)
         runs = self._runs()
         results = Results(
-            self.scale,
+            self._shown,
             runs,
             self._missing(runs),
             measure.rows(folder, measure.SPEED),
@@ -114,11 +123,16 @@ class Reproduction:
         return [
             sheet
             for table in self.tables
-            for sheet in table.sheets(self.scale, self.seeds, results)
+            for sheet in table.sheets(
+                self._shown if table.is_of_all_models else self.scale,
+                self.seeds,
+                results,
+            )
         ]
 
     def write(self) -> None:
         """Writes each table as Markdown, JSON and CSV, curves, and the report."""
+        self._written = time.monotonic()
         folder = self.places.results
         sheets = self.sheets()
         for sheet in sheets:
@@ -127,18 +141,27 @@ class Reproduction:
                 write_whole(folder / f"{sheet.name}.{ending}", text)
         runs = list(self._runs().values())
         curves = Sheet("curves", "Learning curves", [], [], [], self._curves(runs))
+        notes = [self.scale.meaning]
+        if sentence := plan.accuracy_of_plan(self.experiments, self.places):
+            logger.info("%s", sentence)
+            notes.append(sentence)
         what = "all tables" if self.table == "all" else f"table {self.table}"
         text = page(
             f"TransEvolve: {what}, scale {self.scale.name}",
             [*sheets, curves] if runs else sheets,
             runs,
-            facts(),
+            facts_of(runs),
             folder,
-            [self.scale.meaning],
+            notes,
         )
         path = folder / "report.html"
         write_whole(path, text)
         logger.info("report: %s", path)
+
+    def _in_between(self):
+        """Writes the results, if that is a while ago."""
+        if time.monotonic() - self._written > SECONDS_BETWEEN_RESULTS:
+            self.write()
 
     def _runs(self):
         found = {}
@@ -168,7 +191,7 @@ class Reproduction:
         for run in runs:
             by_setting.setdefault(run.name.split("/")[0], []).append(run)
         pictures = [
-            learning_curves(some, self.places.results, f"curves-{name}.png")
+            learning_curves(some, name, self.places.results, f"curves-{name}.png")
             for name, some in by_setting.items()
         ]
         return [picture for picture in pictures if picture]

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -38,7 +39,11 @@ logger = logging.getLogger("transevolve")
 
 
 def run_all(
-    experiments: list[Experiment], places: Places, strategy: str, tpu: str = ""
+    experiments: list[Experiment],
+    places: Places,
+    strategy: str,
+    tpu: str = "",
+    after_each: Callable[[], None] = lambda: None,
 ) -> list[Experiment]:
     """Runs what has not been run; another process may take its share.
 
@@ -48,6 +53,7 @@ def run_all(
       experiments: without two of one name.
       places: where data and runs lie. What has no data is left out.
       strategy, tpu: as for `training.strategy.make_strategy`.
+      after_each: is called after each run.
 
     Returns:
       Those that failed.
@@ -92,6 +98,7 @@ def run_all(
                 tqdm.format_interval(elapsed),
                 tqdm.format_interval(elapsed / done * (total - done)),
             )
+            after_each()
         if len(put_off) == len(left):
             logger.info("waiting for %d runs of other processes", len(put_off))
             time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -204,33 +211,37 @@ def _run(experiment, places, strategy, tpu):
     cli.log_to_stderr()
     try:
         with locked(workdir, LOCK), _logged(workdir):
+            if is_finished(experiment, places):  # by another process, just now
+                return 0
             (workdir / survey.FAILURE).unlink(missing_ok=True)
-            reason = None
             try:
                 _train_and_evaluate(experiment, places, workdir, strategy, tpu)
+                return 0
             except Interrupted as error:
                 logger.info("stopped by %s", error)
                 return EXIT_CODE
-            except UserError as error:
-                reason = str(error)
             except Exception as error:
-                reason = cli.explain(error)
-                if reason is None:
-                    logger.exception("a fault of this code")
-                    reason = f"{type(error).__name__}: {error}"
-            if reason is not None:
-                (workdir / survey.FAILURE).write_text(reason + "\n")
-                return FAILED
+                return _record(error, workdir)
     except LockedError as error:
         logger.info("put off: %s", error)
         return LOCKED
-    return 0
+    except UserError as error:  # of the lock's file
+        return _record(error, workdir)
+
+
+def _record(error, workdir):
+    """Writes down why a run failed; an exit code."""
+    reason = str(error) if isinstance(error, UserError) else cli.explain(error)
+    if reason is None:
+        logger.error("a fault of this code", exc_info=error)
+        reason = f"{type(error).__name__}: {error}"
+    (workdir / survey.FAILURE).write_text(reason + "\n")
+    return FAILED
 
 
 def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
     config = experiment.config(places.data(experiment.setting))
-    start, before = time.monotonic(), survey.read(workdir)
-    seconds = before.facts.get("seconds", 0) if before else 0
+    start, seconds = time.monotonic(), _seconds_before(workdir)
 
     def keep(**facts):
         taken = round(seconds + time.monotonic() - start, 1)
@@ -256,6 +267,16 @@ def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
         training_examples=trained["training_examples"],
         finished=True,
     )
+
+
+def _seconds_before(workdir):
+    """What earlier attempts took, a killed one up to its last line of log."""
+    facts, log = workdir / survey.FACTS, workdir / survey.LOG
+    before = survey.read(workdir)
+    if before is None or not before.facts:
+        return 0
+    lost = log.stat().st_mtime - facts.stat().st_mtime if log.exists() else 0
+    return before.facts.get("seconds", 0) + max(0, lost)
 
 
 def write_json(path: Path, content) -> None:

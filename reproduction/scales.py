@@ -176,9 +176,9 @@ LAPTOP_SETTINGS = {
 LAPTOP = Scale(
     name="laptop",
     meaning=(
-        "Laptop scale: models of width 64 to 128 on a part of the data, a few minutes "
-        "each on two CPU cores. It shows that everything runs, and does not stand in "
-        "for the paper's figures."
+        "Laptop scale: models of width 64 to 128 on fewer and shorter texts, a few "
+        "minutes each on two CPU cores. It shows that everything runs, and does not "
+        "stand in for the paper's figures."
     ),
     seeds=1,
     fidelity_seeds=3,

@@ -1,6 +1,7 @@
 """In which settings runs differ."""
 
 import json
+import re
 from collections import Counter
 
 from models import variant_config, variants
@@ -18,6 +19,7 @@ NO_PART = {
     "train.steps_per_loop",
 }
 NAMES = {"task", "variant", "seed"}
+NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 ABSENT = object()
 
 
@@ -43,7 +45,7 @@ def group(runs: list[Run]) -> dict[tuple[str, str], list[Run]]:
             f"{short[name]} {text(fields[name])}" for name in short if name in fields
         )
         groups.setdefault((run.variant, settings), []).append(run)
-    return dict(sorted(groups.items(), key=lambda item: (_rank(item[0][0]), item[0])))
+    return dict(sorted(groups.items(), key=lambda item: _order(*item[0])))
 
 
 def common(runs: list[Run]) -> dict:
@@ -69,6 +71,12 @@ def own(run: Run, common: dict) -> dict:
     }
 
 
+def profiles(runs: list[Run]) -> str | None:
+    """The profiles that the runs followed; see docs/fidelity.md."""
+    found = {run.config.get("model.fidelity") for run in runs} - {None}
+    return ", ".join(sorted(found)) or None
+
+
 def text(value) -> str:
     """A value of a field, for people."""
     if value is ABSENT:
@@ -87,9 +95,13 @@ def _shorten(names):
     return {name: end if ends[end] == 1 else name for name, end in parts.items()}
 
 
-def _rank(variant):
+def _order(variant, settings):
     known = [*variants(in_paper=True), *variants(in_paper=False)]
-    return known.index(variant) if variant in known else len(known)
+    rank = known.index(variant) if variant in known else len(known)
+    # 100 comes after 50.
+    words = re.split(NUMBER, settings)
+    words[1::2] = map(float, words[1::2])
+    return rank, variant, words
 
 
 def _settings(run):

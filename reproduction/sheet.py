@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from reporting.tables import markdown_table
 
+# Of sheets whose figures are means.
+DEVIATIONS = "Behind a mean of several runs stands their sample standard deviation."
+
 
 class Column(NamedTuple):
     """A column of a table.
@@ -16,20 +19,25 @@ class Column(NamedTuple):
       title: for people.
       digits: after the point, of numbers; None for text.
       signed: whether numbers bear a sign, as differences do.
+      deviation: key of the standard deviation, which stands behind the number; "" if
+        there is none.
     """
 
     key: str
     title: str
     digits: int | None = None
     signed: bool = False
+    deviation: str = ""
 
-    def text(self, value) -> str:
-        """A cell for people; empty where there is no value."""
+    def cell(self, row: dict) -> str:
+        """What a row says here, for people; empty where it has no value."""
+        value, deviation = row.get(self.key), row.get(self.deviation)
         if value is None:
             return ""
         if self.digits is None:
             return str(value)
-        return f"{value:{'+' if self.signed else ''},.{self.digits}f}"
+        text = f"{value:{'+' if self.signed else ''},.{self.digits}f}"
+        return text if deviation is None else f"{text} ± {deviation:,.{self.digits}f}"
 
 
 class Picture(NamedTuple):
@@ -75,10 +83,7 @@ class Sheet(NamedTuple):
         """Title, table, notes and pictures."""
         # Text first: Markdown aligns by column.
         columns = sorted(self.filled, key=lambda column: column.digits is not None)
-        cells = [
-            [column.text(row.get(column.key)) for column in columns]
-            for row in self.rows
-        ]
+        cells = [[column.cell(row) for column in columns] for row in self.rows]
         left = sum(column.digits is None for column in columns)
         table = markdown_table([column.title for column in columns], cells, left)
         pictures = [
@@ -96,7 +101,12 @@ class Sheet(NamedTuple):
     def csv(self) -> str:
         """The rows, with the keys as header; numbers in full."""
         text = io.StringIO()
-        keys = [column.key for column in self.columns]
+        keys = [
+            key
+            for column in self.columns
+            for key in (column.key, column.deviation)
+            if key
+        ]
         writer = csv.DictWriter(text, keys, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.rows)

@@ -63,13 +63,13 @@ class Run(NamedTuple):
             return FAILED
         # What has facts says when it has been evaluated wholly.
         is_whole = self.facts.get("finished") if self.facts else self._is_trained
-        return FINISHED if self.results and is_whole else UNFINISHED
+        return FINISHED if is_whole else UNFINISHED
 
     @property
     def _is_trained(self):
         """Whether the last validation, if any is known, was at the end of training."""
         if not self.validations:
-            return True
+            return bool(self.results)
         last = self.validations[-1]
         if steps := self.config.get("train.steps"):
             return last.get("step", 0) >= steps

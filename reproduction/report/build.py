@@ -9,7 +9,7 @@ from reproduction.comparison import comparison
 from reproduction.facts import facts
 from reproduction.pictures import learning_curves
 from reproduction.report.page import page
-from reproduction.survey import survey
+from reproduction.survey import Run, survey
 
 NAME = "report.html"
 
@@ -37,11 +37,13 @@ def report(folder) -> Path:
     with tempfile.TemporaryDirectory() as pictures:
         for number, sheet in enumerate(sheets):
             members = [run for run in runs if run.task == sheet.title]
-            drawn = learning_curves(members, Path(pictures), f"{number}.png")
+            drawn = learning_curves(
+                members, sheet.title, Path(pictures), f"{number}.png"
+            )
             if drawn:
                 sheets[number] = sheet._replace(pictures=[drawn])
         title = f"Runs in {folder.resolve().name}"
-        text = page(title, sheets, runs, _facts(runs), Path(pictures), [_what(runs)])
+        text = page(title, sheets, runs, facts_of(runs), Path(pictures), [_what(runs)])
     write_whole(folder / NAME, text)
     return folder / NAME
 
@@ -54,12 +56,12 @@ def _what(runs):
     )
 
 
-def _facts(runs):
-    """Machines of the runs, as far as they wrote them down, and what made this page."""
+def facts_of(runs: list[Run]) -> dict[str, str]:
+    """Machines of the runs, as far as they wrote them down, and what made a report."""
     machines = {str(run.facts["machine"]) for run in runs if "machine" in run.facts}
     others = sum("machine" not in run.facts for run in runs)
     found = sorted(machines)
     if others:
         found.append(f"not recorded, of {others} runs")
     here = {f"{what} of this report": text for what, text in facts().items()}
-    return {"machines of the runs": "; ".join(found), **here}
+    return {"machines of the runs": "; ".join(found) or "none", **here}

@@ -16,18 +16,21 @@ CHOICES = {
 PAPER = "paper"
 SCORES = ("accuracy", "bleu_13a")
 COLUMNS = [
-    Column("task", "task"),
     Column("model", "model"),
+    Column("task", "task"),
     Column("fidelity", "profile"),
     Column("badge", "evidence"),
     Column("metric", "on validation data"),
-    Column("validation", "best validation", 4),
-    Column("validation_deviation", "± over seeds", 4),
-    Column("validation_gain", "better than paper by", 4, signed=True),
-    Column("gain_deviation", "± over pairs of seeds", 4),
+    Column("validation", "best validation", 4, deviation="validation_deviation"),
+    Column(
+        "validation_gain",
+        "better than paper by",
+        4,
+        signed=True,
+        deviation="gain_deviation",
+    ),
     Column("score", "on test data"),
-    Column("test", "test score", 2),
-    Column("test_deviation", "± over seeds (test)", 2),
+    Column("test", "test score", 2, deviation="test_deviation"),
     Column("runs", "runs", 0),
 ]
 CLEAR, UNCLEAR, ITSELF = "clear", "not clear", ""
@@ -80,7 +83,7 @@ def experiments(scale, seeds):
 
 def sheets(scale, seeds, results):
     """See `Table`."""
-    rows = []
+    rows, compared = [], 0
     for task, setting in scale.fidelity.items():
         for variant in _variants(scale):
             paper = {}
@@ -94,15 +97,17 @@ def sheets(scale, seeds, results):
                     {"task": task, "model": variant, "fidelity": profile}
                     | _row(runs, paper)
                 )
+                compared += bool(runs) and profile != PAPER
     notes = [
         scale.meaning,
         "A profile `paper+choice` is the paper's but for one choice, which is as in "
         "the authors' code; docs/fidelity.md has the choices.",
         "How much better a profile is than the paper's is the mean over seeds of the "
-        "difference of two runs with one seed, positive if better. Evidence is clear "
-        "if chance would give as much in fewer than one case of 20. So of the "
-        f"{sum(row['fidelity'] != PAPER for row in rows)} comparisons of this table "
-        "chance may call one clear, and one that is clear wants another to agree.",
+        "difference of two runs with one seed, positive if better. Behind a mean "
+        "stands the sample standard deviation, there of the pairs. Evidence is clear "
+        "if chance would give as much in fewer than one case of 20. So chance calls "
+        f"clear some {compared / 20:.1f} of the {compared} comparisons of this table, "
+        "and one that is clear wants another to agree.",
         *results.absences(scale.fidelity, scale.fidelity),
     ]
     if "multi30k" in scale.fidelity:
@@ -154,4 +159,4 @@ def _is_clear(gain):
     return abs(gain.mean) > error * BY_CHANCE[min(gain.count, len(BY_CHANCE) + 1) - 2]
 
 
-TABLE = Table("fidelity", experiments, sheets)
+TABLE = Table("fidelity", experiments, sheets, is_of_all_models=False)

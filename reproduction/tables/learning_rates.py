@@ -3,9 +3,11 @@
 from matplotlib.figure import Figure
 
 from decoding.bleu import AS_PUBLISHED
+from reporting.palette import COLOURS, MARKERS
 from reporting.png import write_png
 from reproduction.scores import mean_score
-from reproduction.sheet import Column, Picture, Sheet
+from reproduction.settings import profiles
+from reproduction.sheet import DEVIATIONS, Column, Picture, Sheet
 from reproduction.tables.table import Table
 from reproduction.tables.translation import of_task
 from training.evaluation import result_name
@@ -19,10 +21,10 @@ COLUMNS = [
     Column("rate", "lr_max", 2),
     Column("warmup", "warm-up", 0),
     Column("runs", "runs", 0),
-    Column("bleu", f"{AS_PUBLISHED}, best checkpoint", 2),
-    Column("deviation", "± over seeds", 2),
+    Column("bleu", f"{AS_PUBLISHED}, best checkpoint", 2, deviation="deviation"),
     Column("lowest", "lowest", 2),
     Column("highest", "highest", 2),
+    Column("fidelity", "profile"),
 ]
 
 
@@ -58,12 +60,14 @@ def sheets(scale, seeds, results):
         for rate, warmup in scale.learning_rates:
             chosen = _of_pair(task, rate, warmup, scale, seeds)
             name = result_name("test", average)
-            best = [_best(run.results[name]) for run in results.finished(chosen)]
+            runs = results.finished(chosen)
+            best = [_best(run.results[name]) for run in runs]
             score = mean_score(best)
             rows.append(
                 {
                     "languages": languages,
                     "model": chosen[0].variant,
+                    "fidelity": profiles(runs),
                     "rate": rate,
                     "warmup": warmup,
                     "runs": score.count,
@@ -79,6 +83,7 @@ def sheets(scale, seeds, results):
         f"of the last {average} checkpoints. That choice sees the test data, so these "
         "figures compare settings and nothing else.",
         "The paper prints no numbers in this figure, so ours stand alone.",
+        DEVIATIONS,
         *results.absences(TASKS),
     ]
     pictures = [_draw(rows, results.folder)] if any(row["runs"] for row in rows) else []
@@ -100,13 +105,16 @@ def _draw(rows, folder):
         labels = [f"{row['rate']:g}\n{row['warmup']:,}" for row in found]
         means = [row["bleu"] for row in found]
         # A line for each learning rate: between two of them there is nothing.
-        for rate in dict.fromkeys(row["rate"] for row in found):
+        rates = dict.fromkeys(row["rate"] for row in found)
+        for rate, color, marker in zip(rates, COLOURS, MARKERS, strict=False):
             places = [i for i, row in enumerate(found) if row["rate"] == rate]
             own = [found[i] for i in places]
             low = [row["bleu"] - row["lowest"] for row in own]
             high = [row["highest"] - row["bleu"] for row in own]
             middle = [row["bleu"] for row in own]
-            axis.errorbar(places, middle, [low, high], marker="o", capsize=4)
+            axis.errorbar(
+                places, middle, [low, high], color=color, marker=marker, capsize=4
+            )
         axis.set_xticks(range(len(found)), labels)
         axis.set(title=name, xlabel="lr_max, warm-up steps", ylabel=AS_PUBLISHED)
         axis.margins(x=0.08, y=0.15)
@@ -125,4 +133,4 @@ def _draw(rows, folder):
     return Picture("figure2.png", caption, " ".join(said))
 
 
-TABLE = Table("figure2", experiments, sheets)
+TABLE = Table("figure2", experiments, sheets, is_of_all_models=False)

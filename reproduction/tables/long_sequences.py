@@ -70,7 +70,7 @@ def _speed(results):
         "models by turns on one machine, the median of the rounds' ratios.",
         "The published ratios are from a TPU v3-8 and the authors' code. The form here "
         "is exactly equal and needs fewer operations, so no verdict says that a ratio "
-        "is reproduced.",
+        "is reproduced. TransEvolve's profile is the paper's.",
     ]
     if results.device:
         notes.append(f"They were measured on {results.device}, whatever trained.")

@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from configs.published import SYSTEMS
+from configs.published import EXAMPLES, SYSTEMS
+from data import DATASETS
 from models import variants
 from reproduction.experiment import Experiment, Setting
 from reproduction.scales import Scale
 from reproduction.sheet import Sheet
 from reproduction.survey import Run
+
+# Pairs that are too long are left out.
+SHARE_OF_PAIRS = 0.95
 
 
 class Results(NamedTuple):
@@ -72,6 +76,23 @@ def system(variant: str) -> str | None:
     return next((name for name, ours in SYSTEMS.items() if ours == variant), None)
 
 
+def is_whole(task: str, run: Run, split: str = "test") -> bool:
+    """Whether a run had all the data that the paper has of a task.
+
+    Args:
+      task: of `EXAMPLES`.
+      run: of the task, evaluated.
+      split: that it was evaluated on.
+    """
+    whole, dataset = EXAMPLES[task], DATASETS[run.config["data.dataset"]]
+    training = run.facts.get("training_examples") or 0
+    if "validation" not in dataset.SPLITS:  # it was cut from the training examples
+        training += run.config["data.validation_examples"]
+    share = SHARE_OF_PAIRS if run.config["kind"] == "translation" else 1
+    is_tested = run.results[split].get("examples") == whole[split]
+    return is_tested and training >= share * whole["train"]
+
+
 class Table(NamedTuple):
     """A table of the paper, or of ours.
 
@@ -81,9 +102,12 @@ class Table(NamedTuple):
         the runs that fill it.
       sheets: function of the same and of `Results`; it draws its pictures, too.
       is_timed: whether it wants the speed and memory benchmarks.
+      is_of_all_models: whether it has all models of a scale, whichever were chosen to
+        be run.
     """
 
     name: str
     experiments: Callable[[Scale, int | None], list[Experiment]]
     sheets: Callable[[Scale, int | None, Results], list[Sheet]]
     is_timed: bool = False
+    is_of_all_models: bool = True

@@ -2,9 +2,10 @@
 
 from configs.published import BLEU, TRANSLATION_PARAMETERS
 from reproduction.scores import badge, difference, mean_score
-from reproduction.sheet import Column, Sheet
-from reproduction.tables.accuracy import BASELINE, fidelity
-from reproduction.tables.table import Table, rows_of
+from reproduction.settings import profiles
+from reproduction.sheet import DEVIATIONS, Column, Sheet
+from reproduction.tables.accuracy import BASELINE
+from reproduction.tables.table import Table, is_whole, rows_of
 from training.evaluation import result_name
 
 TASKS = ["wmt14_en_de", "wmt14_en_fr"]
@@ -19,24 +20,26 @@ MEASURES = ("bleu_authors", "bleu_13a", "bleu_intl")
 # et al. (2017), tokenized and with compounds split, which none of ours is.
 BESIDE, BESIDE_BASELINE = "bleu_authors", "bleu_13a"
 COLUMNS = [
-    Column("test_set", "test set"),
     Column("model", "model"),
+    Column("test_set", "test set"),
     Column("badge", "verdict"),
     Column("beside", "compared"),
-    Column("compared", "compared BLEU", 2),
-    Column("deviation", "± over seeds", 2),
+    Column("compared", "compared BLEU", 2, deviation="compared_deviation"),
     Column("published", "published", 1),
     Column("difference", "difference", 2, signed=True),
-    *(Column(f"chosen_{name}", f"{name}, best validation", 2) for name in MEASURES),
-    *(Column(f"last_{name}", f"{name}, last checkpoint", 2) for name in MEASURES[:1]),
-    *(Column(f"mean_{name}", f"{name}, mean of checkpoints", 2) for name in MEASURES),
     *(
-        Column(f"weights_{name}", f"{name}, mean of weights", 2)
-        for name in MEASURES[:1]
+        Column(key, title, 2, deviation=f"{key}_deviation")
+        for key, title in (
+            ("last", "compared measure, last checkpoint"),
+            ("weights", "compared measure, mean of weights"),
+            *((f"chosen_{name}", f"{name}, best validation") for name in MEASURES),
+            *((f"mean_{name}", f"{name}, mean of checkpoints") for name in MEASURES),
+        )
     ),
     Column("runs", "runs", 0),
     Column("parameters", "parameters", 0),
     Column("published_parameters", "published parameters, millions", 0),
+    Column("parameters_difference", "difference, millions", 1, signed=True),
     Column("fidelity", "profile"),
 ]
 
@@ -70,6 +73,8 @@ def sheets(scale, seeds, results):
                 runs = results.finished(chosen)
             published = BLEU[languages][test_set].get(variant)
             name = f"{'-'.join(languages)} {test_set}"
+            if not scale.is_paper:
+                name = f"{'-'.join(languages)} Multi30k {split}, for {test_set}"
             rows.append(
                 {"test_set": name, "model": variant, "published": published}
                 | _row(task, variant, runs, split, published, scale)
@@ -80,13 +85,15 @@ def sheets(scale, seeds, results):
         f"is the mean of {scale.settings[TASKS[0]].average_checkpoints}. Beside it "
         "stand the checkpoint of the best validation loss, the last one, and a model "
         "of the checkpoints' mean weights.",
+        DEVIATIONS,
         "bleu_authors is the released script's, lower-cased and split at white space. "
         "It stands beside TransEvolve's published figures. The Transformer's published "
         "figures are those of Vaswani et al. (2017), tokenized and with compounds "
         "split. None of ours is that, so bleu_13a stands beside them as another "
         "measure.",
-        "TransEvolve's parameters leave out those that cannot act, which the published "
-        "counts have; docs/fidelity.md has both counts.",
+        "The counts of parameters are of another measure, too: TransEvolve's leave out "
+        "those that cannot act, which the published counts have, and the Transformer's "
+        "vocabulary is smaller. docs/fidelity.md has both counts.",
         "newstest2013 is the validation data, which chooses a checkpoint. Its mean of "
         "checkpoints chooses nothing.",
     ]
@@ -103,31 +110,30 @@ def _row(task, variant, runs, split, published, scale):
     beside = BESIDE_BASELINE if variant == BASELINE else BESIDE
     averaged = result_name(split, scale.settings[task].average_checkpoints)
 
-    def mean(get):
-        return mean_score(map(get, runs))
-
-    score = mean(lambda run: run.results[averaged]["mean_of_checkpoints"][beside])
-    row = {
-        "fidelity": fidelity(runs),
-        "runs": score.count,
-        "parameters": runs[0].results[split]["parameters"] if runs else None,
-        "published_parameters": TRANSLATION_PARAMETERS.get(variant),
-        "compared": score.mean,
-        "deviation": score.deviation,
-        "beside": beside,
-        "difference": difference(score.mean, published),
-        "badge": badge(score.mean, published, scale.is_paper and variant != BASELINE),
+    same_measure = scale.is_paper and variant != BASELINE
+    same_measure = same_measure and all(is_whole(task, run, split) for run in runs)
+    parameters = runs[0].results[split]["parameters"] if runs else None
+    millions = parameters and parameters / 1e6
+    published_parameters = TRANSLATION_PARAMETERS.get(variant)
+    means = [run.results[averaged]["mean_of_checkpoints"] for run in runs]
+    scores = {
+        "compared": [mean[beside] for mean in means],
+        "last": [run.results[averaged]["checkpoints"][-1][beside] for run in runs],
+        "weights": [run.results[averaged][beside] for run in runs],
     }
     for name in MEASURES:
-        row[f"chosen_{name}"] = mean(lambda run, x=name: run.results[split][x]).mean
-        row[f"last_{name}"] = mean(
-            lambda run, x=name: run.results[averaged]["checkpoints"][-1][x]
-        ).mean
-        row[f"weights_{name}"] = mean(lambda run, x=name: run.results[averaged][x]).mean
-        row[f"mean_{name}"] = mean(
-            lambda run, x=name: run.results[averaged]["mean_of_checkpoints"][x]
-        ).mean
-    return row
+        scores[f"chosen_{name}"] = [run.results[split][name] for run in runs]
+        scores[f"mean_{name}"] = [mean[name] for mean in means]
+    row = {"beside": beside, "fidelity": profiles(runs), "runs": len(runs)}
+    for key, values in scores.items():
+        row[key], row[f"{key}_deviation"], _ = mean_score(values)
+    return row | {
+        "parameters": parameters,
+        "published_parameters": published_parameters,
+        "parameters_difference": difference(millions, published_parameters),
+        "difference": difference(row["compared"], published),
+        "badge": badge(row["compared"], published, same_measure),
+    }
 
 
 TABLE = Table("2", experiments, sheets)

@@ -28,6 +28,7 @@ def test_bleu_of_the_papers_test_sets(task, split, expected):
     data = task.get_config().data
     assert beside(data, split) == expected
     assert beside(data, split, "other") is None
+    assert beside(data, split, "transformer") is None  # of another kind
 
 
 @pytest.mark.parametrize(

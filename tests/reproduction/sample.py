@@ -19,6 +19,8 @@ def config_of(task, variant, seed=0, preset="laptop", **changes):
     config.update_from_flattened_dict(changes)
     if config.train.get("steps"):
         config.train.steps = EPOCHS * STEPS_PER_EPOCH
+    else:
+        config.train.epochs = EPOCHS
     return config
 
 

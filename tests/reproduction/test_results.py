@@ -92,7 +92,7 @@ def test_a_run_without_all_evaluations_is_not_finished(made, facts, without):
     leave(one._replace(seed=1), reproduction.places)
     assert is_finished(one._replace(seed=1), reproduction.places)
     twice = made("2", seeds=2)
-    found = rows(twice, test_set="en-de newstest2013", model=one.variant)
+    found = [row for row in rows(twice, model=one.variant) if "2013" in row["test_set"]]
     assert [row["runs"] for row in found] == [1]
 
 

@@ -12,6 +12,7 @@ from configs.published import (
     ACCURACY,
     ACCURACY_SPREAD,
     BLEU,
+    EXAMPLES,
     OTHER_ACCURACY,
     SPEED,
     SYSTEMS,
@@ -20,6 +21,7 @@ from data import DATASETS
 from models import variants
 from models.fidelity import CHOICES
 from reproduction import tables
+from reproduction.experiment import Experiment
 from reproduction.scales import SCALES
 from reproduction.scores import (
     DIFFERS,
@@ -69,10 +71,10 @@ def rows(sheet, **wanted):
 def classifier(experiment, accuracy, test=()):
     scores = [{"step": i, "accuracy": x} for i, x in enumerate(test, start=1)]
     result = {"accuracy": accuracy, "parameters": 12, "loss": 1.0}
-    config, training = experiment.config({}), None
-    if whole := getattr(DATASETS[config.data.dataset], "NUM_EXAMPLES", None):
-        result["examples"] = whole["test"]
-        training = whole["train"] - config.data.validation_examples
+    config, whole = experiment.config({}), EXAMPLES[experiment.setting.name]
+    result["examples"], training = whole["test"], whole["train"]
+    if "validation" not in DATASETS[config.data.dataset].SPLITS:
+        training -= config.data.validation_examples
     return run_of(experiment, {"test": result}, scores, training=training)
 
 
@@ -98,6 +100,7 @@ def test_accuracies():
     assert row["accuracy_deviation"] == pytest.approx(accuracies.std(ddof=1))
     assert row["paper_way"] == pytest.approx(accuracies.mean() + 1)
     assert row["last"] == pytest.approx(accuracies.mean() - 2)
+    assert row["last_deviation"] == pytest.approx(accuracies.std(ddof=1))
     assert row["difference"] == pytest.approx(0.2)
     assert row["paper_way_difference"] == pytest.approx(1.2)
     assert (row["badge"], row["fidelity"]) == (REPRODUCED, "paper")
@@ -127,10 +130,11 @@ def test_runs_that_failed_or_have_not_ended_do_not_count():
     assert (row["runs"], row["accuracy"]) == (1, pytest.approx(90.0))
 
 
-def test_a_part_of_the_data_reproduces_nothing():
-    table = tables.TABLES["3"]
+@pytest.mark.parametrize("name, task", [("3", "ag_news"), ("4", "listops")])
+def test_a_part_of_the_data_reproduces_nothing(name, task):
+    table = tables.TABLES[name]
     one, *_ = table.experiments(PAPER, None)
-    whole = classifier(one, ACCURACY["ag_news"][one.variant] / 100)
+    whole = classifier(one, ACCURACY[task][one.variant] / 100)
     fewer_tests = {"test": {**whole.results["test"], "examples": 1000}}
     fewer_texts = {**whole.facts, "training_examples": 6000}
     for run, expected in (
@@ -138,11 +142,22 @@ def test_a_part_of_the_data_reproduces_nothing():
         (whole._replace(results=fewer_tests), OTHER_MEASURE),
         (whole._replace(facts=fewer_texts), OTHER_MEASURE),
     ):
-        (sheet,) = table.sheets(PAPER, None, results_of([run]))
-        (row,) = rows(sheet, task="ag_news", model=one.variant)
+        sheet, *_ = table.sheets(PAPER, None, results_of([run]))
+        (row,) = rows(sheet, task=task, model=one.variant)
         assert row["badge"] == expected
-        said = "ag_news was run on a part of its data." in sheet.notes
+        said = f"{task} was run on a part of its data." in sheet.notes
         assert said == (expected == OTHER_MEASURE)
+        made = [note for note in sheet.notes if "were generated here" in note]
+        assert len(made) == (task == "listops")
+
+
+def test_known_sizes_are_those_of_the_data_sets():
+    for task in ("ag_news", "imdb"):
+        assert EXAMPLES[task] == DATASETS[task].NUM_EXAMPLES
+    listops = PAPER.settings["listops"]
+    config = Experiment(listops, "transformer").config({})
+    for split, count in EXAMPLES["listops"].items():
+        assert config.data[f"{split}_examples"] == count
 
 
 def test_runs_of_other_settings_are_left_out():
@@ -240,15 +255,19 @@ def test_speeds(tmp_path):
     assert "1.76" in picture.alternative
 
 
-def translator(experiment, split, checkpoints):
-    """A run with BLEU of the chosen checkpoint and of the last ones."""
+def translator(split, checkpoints, examples):
+    """Results with BLEU of the chosen checkpoint and of the last ones."""
 
     def scores(bleu):
         return {"bleu_authors": bleu, "bleu_13a": bleu + 1, "bleu_intl": bleu + 2}
 
     mean = scores(float(np.mean(checkpoints)))
     return {
-        split: {**scores(checkpoints[0]), "parameters": 7},
+        split: {
+            **scores(checkpoints[0]),
+            "parameters": 55_780_352,
+            "examples": examples,
+        },
         f"{split}-average-10": {
             **scores(40.0),
             "mean_of_checkpoints": mean,
@@ -260,10 +279,11 @@ def translator(experiment, split, checkpoints):
 def translated(experiments, checkpoints):
     for one in experiments:
         bleu = [x + one.seed for x in checkpoints]
-        results = {}
+        whole, results = EXAMPLES[one.setting.name], {}
         for split in one.setting.splits:
-            results |= translator(one, split, bleu)
-        yield run_of(one, results)
+            results |= translator(split, bleu, whole[split])
+        # Some pairs are too long.
+        yield run_of(one, results, training=0.99 * whole["train"])
 
 
 def test_translations():
@@ -281,19 +301,50 @@ def test_translations():
     (row,) = rows(sheet, test_set="en-de newstest2013", model="transevolve-fullff-2")
     assert row["mean_bleu_authors"] == pytest.approx(mean)
     assert row["chosen_bleu_13a"] == pytest.approx(21.5)
-    assert row["last_bleu_authors"] == pytest.approx(30.6)
-    assert row["weights_bleu_authors"] == pytest.approx(40.0)
-    assert row["deviation"] == pytest.approx(np.std([0, 1], ddof=1))
+    assert row["last"] == pytest.approx(30.6)
+    assert row["weights"] == pytest.approx(40.0)
+    for key in ("compared", "last", "chosen_bleu_13a", "mean_bleu_authors"):
+        assert row[f"{key}_deviation"] == pytest.approx(np.std([0, 1], ddof=1))
+    assert "26.53 ± 0.71" in sheet.markdown()
     published = BLEU["en", "de"]["newstest2013"]["transevolve-fullff-2"]
     assert row["difference"] == pytest.approx(mean - published, abs=1e-5)
     assert (row["badge"], row["beside"]) == (REPRODUCED, "bleu_authors")
     assert row["published_parameters"] == 59
+    assert row["parameters_difference"] == pytest.approx(55.78 - 59, abs=0.01)
     (row,) = rows(sheet, test_set="en-de newstest2014", model="transformer")
     assert (row["badge"], row["beside"]) == (OTHER_MEASURE, "bleu_13a")
+    assert row["last"] == pytest.approx(31.6)  # as what it is compared with
     (row,) = rows(sheet, test_set="en-fr newstest2014", model="transevolve-fullff-2")
     assert row["badge"] == DIFFERS
     (row,) = rows(sheet, test_set="en-fr newstest2014", model="transevolve-fullff-1")
     assert (row["badge"], row["runs"]) == (NOT_RUN, 0)
+
+
+@pytest.mark.parametrize("part", ["training", "test"])
+def test_a_part_of_the_pairs_reproduces_nothing(part):
+    table = tables.TABLES["2"]
+    one = next(x for x in table.experiments(PAPER, 1) if "de/" in x.name)
+    published = BLEU["en", "de"]["newstest2014"][one.variant]
+    (run,) = translated([one], [published] * 2)
+    if part == "training":
+        fewer = run._replace(facts={**run.facts, "training_examples": 29_000})
+    else:
+        test = {**run.results["test"], "examples": 1000}
+        fewer = run._replace(results={**run.results, "test": test})
+    for found, expected in ((run, REPRODUCED), (fewer, OTHER_MEASURE)):
+        (sheet,) = table.sheets(PAPER, 1, results_of([found]))
+        (row,) = rows(sheet, test_set="en-de newstest2014", model=one.variant)
+        assert row["badge"] == expected
+
+
+def test_what_stands_in_for_a_test_set_is_named():
+    scale = SCALES["laptop"]
+    (sheet,) = tables.TABLES["2"].sheets(scale, None, results_of([], scale))
+    assert {row["test_set"] for row in sheet.rows} == {
+        "en-de Multi30k validation, for newstest2013",
+        "en-de Multi30k test, for newstest2014",
+        "en-fr Multi30k test, for newstest2014",
+    }
 
 
 def test_learning_rates(tmp_path):
@@ -312,6 +363,7 @@ def test_learning_rates(tmp_path):
     for row in sheet.rows:
         assert row["bleu"] == pytest.approx(28.5)
         assert (row["lowest"], row["highest"]) == (26.5, 30.5)
+        assert row["fidelity"] == "paper"
     pairs = {(row["rate"], row["warmup"]) for row in sheet.rows}
     assert pairs == {(r, w) for r in (1.0, 1.5) for w in (4000, 8000, 16000)}
     (picture,) = sheet.pictures
@@ -360,6 +412,7 @@ def test_fidelity():
     assert row["badge"] == "not clear"
     (row,) = rows(sheet, fidelity="official", task="ag_news", model=same["model"])
     assert row["badge"] == NOT_RUN
+    assert any("some 0.2 of the 4 comparisons" in note for note in sheet.notes)
     choices = {"phase", "depth_index", "score_scale"}
     assert profiles_of(sheet, same["model"]) == choices
     # Every one that there is, but for the one that changes no function.

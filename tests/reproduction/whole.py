@@ -66,6 +66,7 @@ def write_page(folder: Path) -> Path:
             pictures=[
                 learning_curves(
                     [run for run in runs if run.task == sheet.title],
+                    sheet.title,
                     folder,
                     f"{sheet.title}.png",
                 )
@@ -73,10 +74,22 @@ def write_page(folder: Path) -> Path:
         )
         for sheet in comparison(runs)
     ]
+    # As table 2 of several seeds.
+    columns = [Column(f"text_{number}", "compared") for number in range(4)]
+    columns += [
+        Column(key, "bleu_authors, best validation", 2, deviation=f"{key}_deviation")
+        for key in (f"score_{number}" for number in range(15))
+    ]
+    keys = [(column.key, column.deviation) for column in columns]
+    row = {key: 27.25 if deviation else "newstest2013" for key, deviation in keys}
+    row |= {deviation: 0.125 for _, deviation in keys if deviation}
+    names = [{"model": f"transevolve-randomff-{number}"} for number in (1, 2)]
+    columns = [Column("model", "model"), *columns]
+    wide = Sheet("wide", "Many columns", columns, [name | row for name in names])
     only_curves = Sheet("curves", "Curves", [], [], pictures=compared[0].pictures)
     text = page(
         "Everything",
-        [outcomes, speed, *compared, only_curves],
+        [outcomes, speed, wide, *compared, only_curves],
         runs,
         FACTS,
         folder,
