@@ -250,7 +250,10 @@ SMOKE = Scale(
     },
     systems={},
     learning_rates=[(0.2, 2), (0.4, 2)],
-    fidelity={"ag_news": SMOKE_SETTINGS["ag_news"]},
+    fidelity={
+        "multi30k": SMOKE_SETTINGS["wmt14_en_de"],
+        "ag_news": SMOKE_SETTINGS["ag_news"],
+    },
     timing={"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
     memory_lengths=[16],
 )

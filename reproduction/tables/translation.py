@@ -40,6 +40,7 @@ COLUMNS = [
     Column("parameters", "parameters", 0),
     Column("published_parameters", "published parameters, millions", 0),
     Column("parameters_difference", "difference, millions", 1, signed=True),
+    Column("parameters_badge", "verdict (parameters)"),
     Column("fidelity", "profile"),
 ]
 
@@ -131,6 +132,7 @@ def _row(task, variant, runs, split, published, scale):
         "parameters": parameters,
         "published_parameters": published_parameters,
         "parameters_difference": difference(millions, published_parameters),
+        "parameters_badge": badge(millions, published_parameters, False),
         "difference": difference(row["compared"], published),
         "badge": badge(row["compared"], published, same_measure),
     }

@@ -1,6 +1,8 @@
 """The newcomer's comparison, at a scale for tests."""
 
 import json
+import runpy
+import sys
 
 import pytest
 
@@ -8,6 +10,8 @@ from configs.published import ACCURACY
 from models import variants
 from reproduction import laptop
 from reproduction.experiment import Experiment, Setting
+from tests import forked
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +69,25 @@ def test_compare(tmp_path, monkeypatch):
     for first, second in zip(report.splitlines(), again.splitlines(), strict=True):
         assert first.split(" | ")[:3] == second.split(" | ")[:3]
     assert before == {path: path.stat().st_mtime for path in runs.rglob("*.jsonl")}
+
+
+def run_script(folder, learned):
+    """Runs reproduce.py on a comparison of these outcomes; what it exits with."""
+    laptop.compare = lambda *arguments: ("# A report", learned)
+    sys.argv = ["reproduce.py", f"--output={folder}"]
+    try:
+        runpy.run_path(str(ROOT / "reproduce.py"), run_name="__main__")
+    except SystemExit as end:
+        return end.code
+
+
+@pytest.mark.script
+@pytest.mark.parametrize("learned", [True, False])
+def test_the_script_writes_the_report_and_fails_if_a_model_does(tmp_path, learned):
+    code = forked.call(run_script, tmp_path, learned)
+    assert (tmp_path / "report.md").read_text() == "# A report\n"
+    expected = "error: a model learned too little; see the table"
+    assert code == (None if learned else expected)
 
 
 @pytest.mark.parametrize("task", ACCURACY)

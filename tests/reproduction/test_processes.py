@@ -127,6 +127,40 @@ def test_a_run_that_is_taken_up_again_is_not_finished(places, monkeypatch):
         running._train_and_evaluate(one, places, workdir, "one_device", "")
 
 
+def test_a_run_that_another_process_has_just_ended_is_not_repeated(places, monkeypatch):
+    (one,) = experiments(count=1)
+    monkeypatch.setattr(running, "is_finished", lambda *_: True)
+    monkeypatch.setattr(running, "_train_and_evaluate", None)  # not called
+    assert running._run(one, places, "one_device", "") == 0
+
+
+def test_what_a_killed_attempt_took_counts(places):
+    (one,) = experiments(count=1)
+    workdir = places.runs / one.name
+    assert running._seconds_before(workdir) == 0
+    workdir.mkdir(parents=True)
+    config = one.config(places.data(one.setting)).to_dict()
+    facts, log = workdir / survey.FACTS, workdir / survey.LOG
+    facts.write_text(json.dumps({"seconds": 7, "config": config}))
+    assert running._seconds_before(workdir) == 7
+    log.touch()
+    os.utime(facts, (1000, 1000))
+    # It was killed when it had logged for 90 seconds; or it wrote its facts last.
+    for last, seconds in ((1090, 97), (990, 7)):
+        os.utime(log, (last, last))
+        assert running._seconds_before(workdir) == seconds
+
+
+def test_why_a_run_could_not_begin_is_written_down(places):
+    (one,) = experiments(count=1)
+    workdir = places.runs / one.name
+    workdir.mkdir(parents=True)
+    (workdir / running.LOCK).write_text("a file of somebody else, with a long text")
+    assert running._run(one, places, "one_device", "") == FAILED
+    reason = (workdir / survey.FAILURE).read_text()
+    assert "expected our lock, found another file" in reason
+
+
 def measured(folder, name, models=("transevolve-randomff-1", "transformer-linear")):
     content = {"models": [*models, "transformer"], "rows": [], "device": "1 CPU"}
     folder.mkdir(parents=True, exist_ok=True)
@@ -160,6 +194,21 @@ def test_fewer_models_are_not_measured_again(tmp_path, monkeypatch):
     measured(tmp_path, "speed")
     fewer = SMOKE._replace(variants={"transevolve-randomff-1": {}}, systems={})
     assert measure.measure(fewer, tmp_path, ["speed"]) == []
-    more = SMOKE._replace(variants={"transevolve-fullff-2": {}})
-    monkeypatch.setattr(measure, "in_own_process", lambda *arguments: FAILED)
-    assert measure.measure(more, tmp_path, ["speed"]) == ["speed"]
+
+
+def test_with_another_model_those_of_before_are_measured_too(tmp_path, monkeypatch):
+    """Ratios are of one run, and no row is lost."""
+    measured(tmp_path, "memory")
+    other = SMOKE._replace(variants={"transevolve-fullff-2": {}}, systems={})
+
+    def measure_memory(models, **timing):
+        return [{"benchmark": "memory", "model": model} for model in models]
+
+    monkeypatch.setattr(measure.memory, "measure", measure_memory)
+    assert measure._measure("memory", other, tmp_path) == 0
+    names = ["transevolve-randomff-1", "transformer-linear", "transformer"]
+    names.append("transevolve-fullff-2")
+    assert [row["model"] for row in measure.rows(tmp_path, "memory")] == names
+    # By another process, meanwhile.
+    monkeypatch.setattr(measure.memory, "measure", None)
+    assert measure._measure("memory", other, tmp_path) == 0

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from reproduction import running, survey, tables
 from reproduction.experiment import Places
@@ -126,13 +127,26 @@ def test_figures_are_those_of_the_runs(made):
             singles = [one["bleu_13a"] for one in averaged["checkpoints"]]
             assert row["mean_bleu_13a"] == pytest.approx(np.mean(singles), abs=0.01)
             assert row["chosen_bleu_13a"] == run.results[split]["bleu_13a"]
-    assert [row["runs"] for row in sheet(made, "figure2")["rows"]] == [1] * 4
+            last = averaged["checkpoints"][-1][row["beside"]]
+            assert row["last"] == pytest.approx(last)
+            assert row["compared"] == row[f"mean_{row['beside']}"]
+    figure_2 = sheet(made, "figure2")["rows"]
+    assert len(figure_2) == 4
+    for row in figure_2:
+        pair = f"lr-{row['rate']:g}-warmup-{row['warmup']}"
+        names = [
+            f"multi30k-{row['languages']}/{row['model']}/{choice}seed-0"
+            for choice in (f"{pair}/", "")
+        ]
+        # The config's own pair is table 2's run.
+        run = next(runs[name] for name in names if name in runs)
+        checkpoints = run.results["test-average-2"]["checkpoints"]
+        assert row["bleu"] == max(one["bleu_authors"] for one in checkpoints)
     timed = [row for row in sheet(made, "speed")["rows"] if row["speed"]]
     assert {row["length"] for row in timed} == {16, 32}
 
 
-def test_the_last_of_the_mean_checkpoints_is_the_last_test_score(made):
-    """Test scores at validations are those that evaluating gives."""
+def test_scores_at_validations_are_those_that_evaluating_gives(made):
     for run in runs_of(made).values():
         if run.test_scores:
             chosen = run.results["test"]["accuracy"]
@@ -164,18 +178,30 @@ def test_nothing_is_done_again(made):
 
 def test_profiles_and_a_failure(made):
     """A run that fails is recorded with its reason, and the rest go on."""
-    flags = arguments(made, "fidelity", only=r"/paper\+(depth_index|rotation_scale)/")
+    only = r"ag_news/.*\+depth_index/|multi30k-en-de/.*\+rotation_scale/"
+    flags = arguments(made, "fidelity", only=only)
     experiments = tables.TABLES["fidelity"].experiments(SMOKE, None)
-    broken = next(one for one in experiments if one.choice == "paper+depth_index")
+    broken = next(
+        one
+        for one in experiments
+        if "ag_news" in one.name and "depth_index" in one.choice
+    )
     workdir = made / "output/runs/smoke" / broken.name
     workdir.mkdir(parents=True)
     (workdir / "tensorboard").write_text("not a folder of ours")
     result = forked.run("reproduce.py", flags)
     assert "error: 1 runs failed: " + broken.name in scripts.last_line(result)
-    (row,) = [
-        x for x in sheet(made, "fidelity")["rows"] if "rotation_s" in x["fidelity"]
-    ]
-    assert row["runs"] == 1
+    rows = {
+        row["fidelity"]: row
+        for row in sheet(made, "fidelity")["rows"]
+        if row["task"] == "multi30k"
+    }
+    # The paper's profile is table 2's run.
+    paper, row = rows["paper"], rows["paper+rotation_scale"]
+    assert paper["runs"] == row["runs"] == 1
+    assert (row["metric"], row["score"]) == ("loss", "bleu_13a")
+    gain = paper["validation"] - row["validation"]
+    assert row["validation_gain"] == pytest.approx(gain)
     failed = survey.read(workdir)
     assert "expected an empty folder or a run" in failed.failure
     assert failed.state == survey.FAILED
@@ -190,12 +216,13 @@ def test_profiles_and_a_failure(made):
 
 
 def test_a_plan_is_printed_and_nothing_is_run(made, tmp_path):
-    flags = arguments(made, "3", output=tmp_path, only="ag_news|imdb/transformer")
+    only = "ag_news|^(imdb|multi30k-en-fr)/transformer"
+    flags = arguments(made, "all", output=tmp_path, only=only)
     result = forked.run("reproduce.py", [*flags, "--dry_run", "--seeds=2"])
     assert result.returncode == 0, result.stderr
     assert not (tmp_path / "runs").exists()
     rows = [line for line in result.stdout.splitlines() if line.startswith("| ")]
-    assert len(rows) == 2 + 3 * 2 + 1
+    assert len(rows) == 2 + 4 * 2 + 1
     for row in rows[2:-1]:
         run, state, parameters, steps, examples, disk, minutes = (
             cell.strip() for cell in row.strip("|").split("|")
@@ -205,6 +232,16 @@ def test_a_plan_is_printed_and_nothing_is_run(made, tmp_path):
         trained = runs_of(made)[run.replace("seed-1", "seed-0")]
         assert parameters == f"{trained.results['test']['parameters']:,}"
     assert float(minutes) < 5
+
+
+def test_the_evolution_of_a_text_is_drawn(made, tmp_path):
+    run = made / "output/runs/smoke/listops/transevolve-randomff-1/seed-0"
+    flags = ["--figure=evolution", f"--workdir={run}", "--text=[MAX 2 9 ]"]
+    result = forked.run("reproduce.py", [*flags, f"--output={tmp_path}"])
+    assert result.returncode == 0, result.stderr
+    words, path = result.stdout.splitlines()
+    assert words.startswith("Block 1: the mean weight of a token lies between")
+    assert path == str(tmp_path / "evolution.png") and imread(path).std() > 0.01
 
 
 def test_other_settings_in_the_folder_are_refused(made):

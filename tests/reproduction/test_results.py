@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from reproduction import survey
+from reproduction import plan, running, survey
+from reproduction import reproduce as reproducing
 from reproduction.reproduce import Reproduction
 from reproduction.running import is_finished
 from reproduction.scales import SCALES
@@ -104,3 +105,51 @@ def test_a_run_is_finished_when_it_says_so(made):
     assert survey.read(workdir).state == survey.FINISHED
     (workdir / FACTS).unlink()  # as train.py and evaluate.py leave it
     assert survey.read(workdir).state == survey.FINISHED
+
+
+def test_variants_limit_what_is_run_and_not_what_is_shown(made):
+    ran = made("3").experiments[0]
+    leave(ran, made("3").places)
+    reproduction = made("3", models=["transevolve-fullff-1"])
+    assert {one.variant for one in reproduction.experiments} == {"transevolve-fullff-1"}
+    (row,) = rows(reproduction, task=ran.setting.name, model=ran.variant)
+    assert row["runs"] == 1
+    leave(reproduction.experiments[0], reproduction.places)
+    (row,) = rows(reproduction, task="ag_news", model="transevolve-fullff-1")
+    assert row["runs"] == 1
+
+
+def test_other_models_have_a_figure_2_and_profiles_of_their_own(made):
+    for table in ("figure2", "fidelity"):
+        reproduction = made(table, models=["transevolve-fullff-1"])
+        (sheet,) = reproduction.sheets()
+        shown = {row["model"] for row in sheet.rows}
+        ran = {one.variant for one in reproduction.experiments}
+        assert shown == ran == {"transevolve-fullff-1"}
+
+
+def test_results_are_written_while_others_run(made, monkeypatch):
+    reproduction = made("3")
+    report = reproduction.places.results / "report.html"
+    begun = []
+
+    def run(function, one, places, *others):
+        begun.append(report.exists())
+        leave(one, places)
+        return 0
+
+    monkeypatch.setattr(running, "in_own_process", run)
+    monkeypatch.setattr(reproducing, "SECONDS_BETWEEN_RESULTS", 0)
+    assert reproduction.run("one_device") == []
+    assert begun == [False, True, True, True]
+
+
+def test_the_report_says_how_far_the_plan_was_off(made):
+    reproduction = made("3")
+    one = reproduction.experiments[0]
+    leave(one, reproduction.places)
+    reproduction.places.results.mkdir(parents=True)
+    (reproduction.places.results / plan.NAME).write_text(json.dumps({one.name: 2.0}))
+    reproduction.write()
+    report = (reproduction.places.results / "report.html").read_text()
+    assert "1 runs took 1.0 minutes. The plan said 2.0, +100 %." in report

@@ -311,6 +311,7 @@ def test_translations():
     assert (row["badge"], row["beside"]) == (REPRODUCED, "bleu_authors")
     assert row["published_parameters"] == 59
     assert row["parameters_difference"] == pytest.approx(55.78 - 59, abs=0.01)
+    assert row["parameters_badge"] == OTHER_MEASURE
     (row,) = rows(sheet, test_set="en-de newstest2014", model="transformer")
     assert (row["badge"], row["beside"]) == (OTHER_MEASURE, "bleu_13a")
     assert row["last"] == pytest.approx(31.6)  # as what it is compared with

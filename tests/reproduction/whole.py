@@ -75,7 +75,7 @@ def write_page(folder: Path) -> Path:
         for sheet in comparison(runs)
     ]
     # As table 2 of several seeds.
-    columns = [Column(f"text_{number}", "compared") for number in range(4)]
+    columns = [Column(f"text_{number}", "compared") for number in range(5)]
     columns += [
         Column(key, "bleu_authors, best validation", 2, deviation=f"{key}_deviation")
         for key in (f"score_{number}" for number in range(15))

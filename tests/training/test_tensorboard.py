@@ -8,6 +8,7 @@ from common.errors import UserError
 from tests.scripts import listops_config, metrics
 from training.profile import Profile
 from training.train import train_and_evaluate
+from training.trainer import Trainer
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +47,26 @@ def test_a_profile_changes_nothing_else(runs):
     # Training losses are summed over fewer steps at a time, and round otherwise.
     last = [metrics(run)[-1] for run in runs]
     assert last[0]["split"] == "validation" and last[0] == last[1]
+
+
+def test_a_profile_is_of_those_steps(runs, tmp_path, monkeypatch):
+    taken, seen = [], {}
+
+    class Counted(Trainer):
+        def train(self, iterator, num_steps):
+            taken.append(num_steps)
+            return super().train(iterator, num_steps)
+
+    for name in ("start", "stop"):
+        monkeypatch.setattr(
+            f"tensorflow.profiler.experimental.{name}",
+            lambda *_, name=name: seen.setdefault(name, sum(taken)),
+        )
+    monkeypatch.setattr("training.train.Trainer", Counted)
+    config = listops_config(runs[0].parent, "transevolve-fullff-1")
+    config.train.epochs = 1
+    train_and_evaluate(config, tmp_path / "run", profile="5:8")
+    assert seen == {"start": 4, "stop": 8}
 
 
 @pytest.mark.parametrize("steps", ["", "5", "0:3", "4:3", "a:b", "1:2:3", "-1:2"])
