@@ -19,7 +19,7 @@ from training.cli import parse_flags
 from training.train import train_and_evaluate
 
 README = (ROOT / "README.md").read_text()
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 
 
 def blocks(text, language):
@@ -31,7 +31,7 @@ def commands(name):
     found = []
     for page in PAGES:
         for block in blocks(page.read_text(), "bash"):
-            for line in block.replace("\\\n", " ").splitlines():
+            for line in block.replace("\\\n", "").splitlines():
                 words = shlex.split(line, comments=True)
                 if words[:2] == ["python", name]:
                     found.append(words[1:])
@@ -54,6 +54,14 @@ def test_training_commands_are_sound(argv, monkeypatch):
     parse_flags(argv, values)
     configuration.check(config.value)
     assert values.workdir
+
+
+@pytest.mark.parametrize("argv", commands("reproduce.py"), ids=" ".join)
+def test_flags_of_reproducing_are_its_own(argv):
+    script = (ROOT / "reproduce.py").read_text()
+    known = {"strategy", "tpu", *re.findall(r'DEFINE_\w+\(\s*"(\w+)"', script)}
+    found = {argument.lstrip("-").partition("=")[0] for argument in argv[1:]}
+    assert found <= known
 
 
 def test_what_is_evaluated_has_been_trained():
