@@ -2,10 +2,11 @@
 
 from common.errors import UserError
 from models import variant_config
+from reproduction.comparison import best_validation, kind_of
 from reproduction.scores import mean_score
 from reproduction.sheet import Column, Sheet
+from reproduction.tables.fidelity_picture import draw
 from reproduction.tables.table import Table
-from training.tasks import TASKS
 
 # Every choice that makes a difference, by itself: rotations have two of their own.
 SHARED = ("phase", "depth_index", "score_scale")
@@ -83,7 +84,7 @@ def experiments(scale, seeds):
 
 def sheets(scale, seeds, results):
     """See `Table`."""
-    rows, compared = [], 0
+    rows, gains = [], {}
     for task, setting in scale.fidelity.items():
         for variant in _variants(scale):
             paper = {}
@@ -97,7 +98,10 @@ def sheets(scale, seeds, results):
                     {"task": task, "model": variant, "fidelity": profile}
                     | _row(runs, paper)
                 )
-                compared += bool(runs) and profile != PAPER
+                if profile != PAPER and (found := _gains(runs, paper)):
+                    of_model = gains.setdefault((task, variant), {})
+                    of_model[profile, rows[-1]["metric"]] = found
+    compared = sum(map(len, gains.values()))
     notes = [
         scale.meaning,
         "A profile `paper+choice` is the paper's but for one choice, which is as in "
@@ -112,28 +116,21 @@ def sheets(scale, seeds, results):
     ]
     if "multi30k" in scale.fidelity:
         notes.append("Multi30k is not of the paper. It stands in for WMT 2014.")
+    pictures = [draw(gains, results.folder, "fidelity.png")] if gains else []
     title = "Fidelity: the paper's choices and the authors' code's"
-    return [Sheet("fidelity", title, COLUMNS, rows, notes)]
+    return [Sheet("fidelity", title, COLUMNS, rows, notes, pictures)]
 
 
 def _row(runs, paper):
     if not runs:
         return {"runs": 0, "badge": "not run"}
-    task = TASKS[next(iter(runs.values())).config["kind"]]
-    best, sign = (max, 1) if task.higher_is_better else (min, -1)
-
-    def validation(run):
-        return best(row[task.metric] for row in run.validations)
-
+    task = kind_of(list(runs.values()))
     scores = next(iter(runs.values())).results["test"]
     name = next(score for score in SCORES if score in scores)
     factor = 100 if name == "accuracy" else 1
     test = mean_score(factor * run.results["test"][name] for run in runs.values())
-    score = mean_score(map(validation, runs.values()))
-    gain = mean_score(
-        sign * (validation(runs[seed]) - validation(paper[seed]))
-        for seed in runs.keys() & paper.keys()
-    )
+    score = mean_score(map(best_validation, runs.values()))
+    gain = mean_score(_gains(runs, paper))
     evidence = ITSELF
     if runs is not paper:
         evidence = CLEAR if _is_clear(gain) else UNCLEAR
@@ -149,6 +146,16 @@ def _row(runs, paper):
         "test_deviation": test.deviation,
         "badge": evidence,
     }
+
+
+def _gains(runs, paper):
+    """How much better each run is than the paper's of its seed, if there are both."""
+    found = []
+    for seed in sorted(runs.keys() & paper.keys()):
+        sign = 1 if kind_of([runs[seed]]).higher_is_better else -1
+        gain = best_validation(runs[seed]) - best_validation(paper[seed])
+        found.append(sign * gain)
+    return found
 
 
 def _is_clear(gain):

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from common.errors import UserError
 from configs.published import (
@@ -371,7 +372,7 @@ def test_learning_rates(tmp_path):
     assert (tmp_path / picture.file).exists()
 
 
-def test_fidelity():
+def test_fidelity(tmp_path):
     table = tables.TABLES["fidelity"]
     scale = SCALES["laptop"]
     experiments = table.experiments(scale, None)
@@ -394,7 +395,7 @@ def test_fidelity():
         if one.setting.config == "multi30k" and one.choice in ("", *losses)
     ]
     found[-1].validations[-1]["loss"] += 0.3  # of paper+depth_index, one seed
-    (sheet,) = table.sheets(scale, None, results_of(found, scale))
+    (sheet,) = table.sheets(scale, None, results_of(found, scale, tmp_path))
     same = {"task": "multi30k", "model": "transevolve-fullff-2"}
     (row,) = rows(sheet, fidelity="official", **same)
     assert row["validation"] == pytest.approx(2.0)
@@ -414,6 +415,13 @@ def test_fidelity():
     (row,) = rows(sheet, fidelity="official", task="ag_news", model=same["model"])
     assert row["badge"] == NOT_RUN
     assert any("some 0.2 of the 4 comparisons" in note for note in sheet.notes)
+    (picture,) = sheet.pictures
+    assert imread(tmp_path / picture.file).std() > 0.01
+    assert (
+        "transevolve-fullff-2 on multi30k, nats of loss: from +0 with "
+        "paper+depth_index to +0.5 with official." in picture.alternative
+    )
+    assert "ag_news" not in picture.alternative  # it has no runs
     choices = {"phase", "depth_index", "score_scale"}
     assert profiles_of(sheet, same["model"]) == choices
     # Every one that there is, but for the one that changes no function.
