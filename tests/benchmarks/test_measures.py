@@ -19,6 +19,7 @@ from benchmarks import (
     models,
     parameters,
     profile,
+    pytorch,
     rows,
     serving,
     speed,
@@ -130,6 +131,24 @@ def test_pytorch_is_timed(task, mode):
     # PyTorch's attention has four biases.
     attentions = LAYERS if task == "classification" else 3 * LAYERS
     assert row["parameters"] == ours["parameters"] + attentions * 4 * 256
+
+
+@pytest.mark.parametrize("task", ["classification", "translation"])
+def test_pytorch_drops_the_outputs_of_sublayers_alone(task):
+    torch = pytest.importorskip("torch")
+    config = {**models.model_config(models.PYTORCH, "small"), "task": task}
+    model, *_ = pytorch._model(config, 1, 4)
+    # Of a layer's outputs: an encoder's has two sublayers, and a decoder's three.
+    outputs = {"dropout1", "dropout2"}
+    if task == "translation":
+        outputs.add("dropout3")
+    dropping, attentions = set(), set()
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Dropout) and module.p:
+            dropping.add(name.rpartition(".")[-1])
+        if isinstance(module, torch.nn.MultiheadAttention):
+            attentions.add(module.dropout)
+    assert dropping == outputs and attentions == {0}
 
 
 def test_xla_runs():
