@@ -75,6 +75,12 @@ def draw(length, spread=1.0, zeros=0.0, padding=0.0, seed=0, num_queries=None):
     return [x.astype("float32") for x in (queries, keys, biases, values)]
 
 
+def ordered(biases, late=True):
+    """With 400 more at one end than at the other: the last are the largest if late."""
+    slope = np.linspace(-200, 200, biases.shape[2], dtype="float32")[:, None]
+    return biases + (slope if late else -slope)
+
+
 def masked(biases):
     """With `MASKED` for -inf."""
     return np.where(np.isfinite(biases), biases, MASKED).astype("float32")
