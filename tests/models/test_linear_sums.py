@@ -27,7 +27,9 @@ from tests.models.linear_oracle import (
 pytestmark = pytest.mark.jax
 
 
-def attended(queries, keys, biases, values, causal):
+def attended(queries, keys, biases, values, causal, dtype="float32"):
+    """At each depth, of features and values of a type; and `safe` of the state."""
+    queries, keys, values = (ops.cast(x, dtype) for x in (queries, keys, values))
     state = linear_sums.start(queries, Keys(keys, biases), causal, SIZE)
     heads = queries.shape[1]
     outputs = []
@@ -44,20 +46,27 @@ def by_xla(function):
     return tf.function(function, jit_compile=True, autograph=False)
 
 
-def compute(queries, keys, biases, values, causal, wrap=at_once):
-    """The output, and whether the fast evaluation served."""
-    call = wrap(lambda *arrays: attended(*arrays, causal))
+def compute(queries, keys, biases, values, causal, dtype="float32", wrap=at_once):
+    """The output in float32, and whether the fast evaluation served."""
+
+    @wrap
+    def call(*arrays):
+        outputs, safe = attended(*arrays, causal, dtype)
+        assert keras.backend.standardize_dtype(outputs.dtype) == dtype
+        return ops.cast(outputs, "float32"), safe
+
     outputs, safe = call(queries, keys, masked(biases), values)
     return numpy(outputs), bool(numpy(safe))
 
 
-def gradients(arrays, direction, causal, wrap=at_once):
+def gradients(arrays, direction, causal, dtype="float32", wrap=at_once):
     """Of sum(direction * output), by queries, keys, biases and values."""
     queries, keys, biases, values = arrays
     inputs = (queries, keys, masked(biases), values)
 
     def scalar(*inputs):
-        return ops.sum(attended(*inputs, causal)[0] * direction)
+        outputs, _ = attended(*inputs, causal, dtype)
+        return ops.sum(ops.cast(outputs, "float32") * direction)
 
     def slopes(*inputs):
         if keras.backend.backend() == "jax":
@@ -74,17 +83,17 @@ def gradients(arrays, direction, causal, wrap=at_once):
     return [numpy(x) for x in wrap(slopes)(*map(ops.convert_to_tensor, inputs))]
 
 
-def assert_gradients(arrays, causal, wrap=at_once):
+def assert_gradients(arrays, causal, tolerance=1e-4, **options):
     """Those by all four inputs are the oracle's, for a random slope of the output."""
     queries, keys, biases, values = arrays
     shape = (*values.shape[:3], queries.shape[2], values.shape[-1])
     direction = np.random.default_rng(5).normal(size=shape).astype("float32")
     expected = oracle_gradients(*arrays, direction, causal)
-    found = gradients(arrays, direction, causal, wrap)
+    found = gradients(arrays, direction, causal, **options)
     # At a feature that is zero there is no slope to follow: what made it zero has none.
     counting = (queries > 0, keys > 0, biases > -np.inf, True)
     for slope, wanted, counts in zip(found, expected, counting, strict=True):
-        assert_near(slope * counts, wanted * counts, 1e-4)
+        assert_near(slope * counts, wanted * counts, tolerance)
 
 
 # Short ones, sums, and chunks.
@@ -221,9 +230,9 @@ def test_cross_attention(num_queries, spread):
 @pytest.mark.parametrize("spread", [1, 200])
 def test_xla_gives_the_same(spread, causal):
     arrays = draw(CHUNK + 9, spread, padding=0.2)
-    found, _ = compute(*arrays, causal, by_xla)
+    found, _ = compute(*arrays, causal, wrap=by_xla)
     assert_near(found, oracle(*arrays, causal))
-    assert_gradients(arrays, causal, by_xla)
+    assert_gradients(arrays, causal, wrap=by_xla)
 
 
 @settings(max_examples=20)
@@ -242,13 +251,14 @@ def test_any_keys(length, spread, zeros, padding, causal, seed):
     assert_near(found, oracle(*arrays, causal))
 
 
-def test_bfloat16_is_as_precise_as_its_features():
-    """Rounded to 8 bits: 2^-8 a feature and a value."""
-    for causal in (False, True):
-        arrays = draw(2 * CHUNK, 5)
-        expected = oracle(*arrays, causal)
-        queries, keys, biases, values = arrays
-        low = [ops.cast(x, "bfloat16") for x in (queries, keys, values)]
-        found, _ = attended(low[0], low[1], masked(biases), low[2], causal)
-        assert found.dtype == low[2].dtype
-        assert_near(numpy(ops.cast(found, "float32")), expected, 0.02)
+@pytest.mark.parametrize(
+    "chunk, causal", [(CHUNK, False), (CHUNK, True), (8, True)], ids=str
+)
+@pytest.mark.parametrize("spread", [5, 200])
+def test_bfloat16_is_as_precise_as_its_features(spread, chunk, causal, monkeypatch):
+    """Rounded to 8 bits: 2^-8 a feature and a value. Of many chunks, too."""
+    monkeypatch.setattr(linear_fast, "CHUNK", chunk)
+    arrays = draw(2 * CHUNK, spread)
+    found, _ = compute(*arrays, causal, "bfloat16")
+    assert_near(found, oracle(*arrays, causal), 0.02)
+    assert_gradients(arrays, causal, 0.05, dtype="bfloat16")
