@@ -247,6 +247,23 @@ def shallow_peak(*arguments):
     return memory_peak(*arguments)
 
 
+def peak_of(call, monkeypatch):
+    """A row's figures for a call that is predicted to take 70 bytes."""
+    prepared = calls.Prepared(call, bytes=70, parameters=0, products=[])
+    monkeypatch.setattr(memory, "prepare", lambda *_: prepared)
+    return memory_peak("transformer", Setting(), 1, 16)
+
+
+def test_what_is_predicted_not_to_fit_is_not_called(monkeypatch):
+    monkeypatch.setattr(memory, "shortage", lambda wanted, _: f"{wanted} bytes")
+    found = peak_of(lambda: pytest.fail("was called"), monkeypatch)
+    assert found == {"not_run": "70 bytes"}
+
+
+def test_what_runs_out_of_memory_has_no_peak(monkeypatch):
+    assert peak_of(out_of_memory, monkeypatch) == {"not_run": "memory ran out"}
+
+
 def peak_or_death(name, setting, batch_size, length):
     if length == 24:
         os.kill(os.getpid(), signal.SIGKILL)
