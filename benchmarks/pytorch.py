@@ -1,7 +1,8 @@
 """PyTorch's own Transformer as an outside peer, in a process of its own.
 
-Both libraries in one process would share its threads. In its favour it drops no
-attention weights, as no model here does.
+Both libraries in one process would share its threads. It drops the outputs of
+sublayers alone, and neither attention weights nor the inner layer of the feed-forward,
+as no model here does.
 """
 
 import multiprocessing
@@ -104,6 +105,7 @@ def _model(config, batch_size, length):
         "norm_first": True,
     }
     layers = config["num_layers"]
+    layer_classes = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
 
     class Classifier(nn.Module):
         def __init__(self):
@@ -149,4 +151,6 @@ def _model(config, batch_size, length):
     for module in model.modules():
         if isinstance(module, nn.MultiheadAttention):
             module.dropout = 0.0
+        elif isinstance(module, layer_classes):
+            module.dropout.p = 0.0  # of the feed-forward's inner layer
     return model, inputs, targets

@@ -52,12 +52,13 @@ class LinearFeatures:
             )
 
     def draw(self, training=None):
-        """The number of the draw of random features; a training pass counts."""
+        """The number of the draw of random features, and counts a training pass."""
         if not self.redraw_every:
             return 0
+        draw = self.passes // self.redraw_every
         if training:
             self.passes.assign(self.passes + 1)
-        return self.passes // self.redraw_every
+        return draw
 
     def query_features(self, queries, draw=None):
         """phi of (batch, heads, n, size), in the layer's dtype."""

@@ -19,6 +19,7 @@ from benchmarks import (
     models,
     parameters,
     profile,
+    pytorch,
     rows,
     serving,
     speed,
@@ -132,6 +133,24 @@ def test_pytorch_is_timed(task, mode):
     assert row["parameters"] == ours["parameters"] + attentions * 4 * 256
 
 
+@pytest.mark.parametrize("task", ["classification", "translation"])
+def test_pytorch_drops_the_outputs_of_sublayers_alone(task):
+    torch = pytest.importorskip("torch")
+    config = {**models.model_config(models.PYTORCH, "small"), "task": task}
+    model, *_ = pytorch._model(config, 1, 4)
+    # Of a layer's outputs: an encoder's has two sublayers, and a decoder's three.
+    outputs = {"dropout1", "dropout2"}
+    if task == "translation":
+        outputs.add("dropout3")
+    dropping, attentions = set(), set()
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Dropout) and module.p:
+            dropping.add(name.rpartition(".")[-1])
+        if isinstance(module, torch.nn.MultiheadAttention):
+            attentions.add(module.dropout)
+    assert dropping == outputs and attentions == {0}
+
+
 def test_xla_runs():
     (row,) = speed.measure(
         PAIR[1:], [16], tokens_per_batch=16, rounds=1, jit_compile=True
@@ -226,6 +245,23 @@ def test_profile_rows():
 def shallow_peak(*arguments):
     models.variant_config = shallow_variant
     return memory_peak(*arguments)
+
+
+def peak_of(call, monkeypatch):
+    """A row's figures for a call that is predicted to take 70 bytes."""
+    prepared = calls.Prepared(call, bytes=70, parameters=0, products=[])
+    monkeypatch.setattr(memory, "prepare", lambda *_: prepared)
+    return memory_peak("transformer", Setting(), 1, 16)
+
+
+def test_what_is_predicted_not_to_fit_is_not_called(monkeypatch):
+    monkeypatch.setattr(memory, "shortage", lambda wanted, _: f"{wanted} bytes")
+    found = peak_of(lambda: pytest.fail("was called"), monkeypatch)
+    assert found == {"not_run": "70 bytes"}
+
+
+def test_what_runs_out_of_memory_has_no_peak(monkeypatch):
+    assert peak_of(out_of_memory, monkeypatch) == {"not_run": "memory ran out"}
 
 
 def peak_or_death(name, setting, batch_size, length):

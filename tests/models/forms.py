@@ -35,6 +35,21 @@ def attention_pair(width, heads, depths, causal=False, fidelity="paper", seed=0)
     return literal, factored
 
 
+def in_float64(layer):
+    """{name: value} of its weights."""
+    return {weight.name: numpy(weight).astype("float64") for weight in layer.weights}
+
+
+def key_biases(layer, keys, depth):
+    """b^l of equation 9, (batch, heads, keys), of K in float64."""
+    weights = in_float64(layer)
+    time = (weights["time_coefficients"] * layer.features)[depth]
+    time = time.reshape(layer.num_heads, -1)
+    kernel = weights["query_time_kernel"]
+    kernel = kernel.reshape(layer.num_heads, -1, layer.projected_dim)
+    return np.einsum("bjd,htd,ht->bhj", keys, kernel, time)
+
+
 def equation_9(layer, x, mask, depth):
     """What `attend` should give, in float64, from the literal layer's weights.
 
@@ -44,7 +59,7 @@ def equation_9(layer, x, mask, depth):
     def split(y):
         return y.reshape(*y.shape[:2], layer.num_heads, -1)
 
-    weights = {weight.name: numpy(weight).astype("float64") for weight in layer.weights}
+    weights = in_float64(layer)
     queries, keys = x @ weights["query_kernel"], x @ weights["key_kernel"]
     time = (weights["time_coefficients"] * layer.features)[depth]
     time = time.reshape(layer.num_heads, -1)
@@ -54,7 +69,7 @@ def equation_9(layer, x, mask, depth):
     )
     scores = layer.scale * np.einsum("bihd,bjhd->bhij", split(queries), split(keys))
     scores += np.einsum("bid,htd,ht->bhi", queries, key_time, time)[..., None]
-    scores += np.einsum("bjd,htd,ht->bhj", keys, query_time, time)[:, :, None]
+    scores += key_biases(layer, keys, depth)[:, :, None]
     scores += np.einsum("htd,htd,ht->h", query_time, key_time, time**2)[:, None, None]
     visible = mask[:, None, None, :]
     if layer.causal:

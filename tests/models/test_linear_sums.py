@@ -8,109 +8,92 @@ from hypothesis import strategies as st
 from keras import ops
 
 from models.attention import linear_fast, linear_sums
-from models.attention.heads import MASKED, merge_heads, split_heads
+from models.attention.heads import merge_heads, split_heads
 from models.attention.linear_fast import CHUNK, CHUNKS, SHORT, SUMS
 from models.attention.linear_safe import Keys
 from tests.models.builders import at_once, numpy
+from tests.models.linear_oracle import (
+    DEPTHS,
+    FEATURES,
+    SIZE,
+    assert_near,
+    draw,
+    masked,
+    oracle,
+    oracle_gradients,
+    ordered,
+)
 
 pytestmark = pytest.mark.jax
 
-BATCH, HEADS, FEATURES, SIZE, DEPTHS = 2, 2, 6, 5, 3
 
-
-def oracle(queries, keys, biases, values, causal):
-    """(depths, batch, heads, n, v): rows of zeros where nothing is seen.
-
-    Args:
-      biases: -inf at padding.
-      values: (depths, batch, heads, m, v).
-    """
-    weights = _weights(queries, keys, biases, causal)
-    return np.einsum("lbhij,lbhjv->lbhiv", weights, values.astype("float64"))
-
-
-def _weights(queries, keys, biases, causal):
-    scores, total = _unnormalised(queries, keys, biases, causal)
-    return scores / np.where(total > 0, total, 1)
-
-
-def _unnormalised(queries, keys, biases, causal):
-    queries, keys, biases = (x.astype("float64") for x in (queries, keys, biases))
-    products = np.einsum("bhif,bhjf->bhij", queries, keys)
-    with np.errstate(divide="ignore"):
-        logs = np.log(products) + np.moveaxis(biases, -1, 0)[:, :, :, None]
-    if causal:
-        seen = np.tril(np.ones(logs.shape[-2:], bool))
-        logs = np.where(seen, logs, -np.inf)
-    top = logs.max(axis=-1, keepdims=True)
-    scores = np.exp(logs - np.where(np.isfinite(top), top, 0))
-    return scores, scores.sum(axis=-1, keepdims=True)
-
-
-def oracle_gradients(queries, keys, biases, values, direction, causal):
-    """Of sum(direction * output), by queries, keys, biases and values."""
-    weights = _weights(queries, keys, biases, causal)
-    slopes = np.einsum("lbhiv,lbhjv->lbhij", direction, values)
-    slopes -= (weights * slopes).sum(axis=-1, keepdims=True)
-    by_logs = weights * slopes
-    products = np.einsum(
-        "bhif,bhjf->bhij", *(x.astype("float64") for x in (queries, keys))
-    )
-    by_products = by_logs.sum(axis=0) / np.where(products > 0, products, 1)
-    return [
-        np.einsum("bhij,bhjf->bhif", by_products, keys),
-        np.einsum("bhij,bhif->bhjf", by_products, queries),
-        np.moveaxis(by_logs.sum(axis=-2), 0, -1),
-        np.einsum("lbhij,lbhiv->lbhjv", weights, direction),
-    ]
-
-
-def draw(length, spread=1.0, zeros=0.0, padding=0.0, seed=0, num_queries=None):
-    """Features, biases with -inf at padding, values; float32.
-
-    Args:
-      num_queries: of cross-attention; None for as many as keys.
-    """
-    random = np.random.default_rng(seed)
-    shape = (BATCH, HEADS, length)
-    queries, keys = np.exp(random.normal(size=(2, *shape, FEATURES)))
-    if num_queries is not None:
-        size = (BATCH, HEADS, num_queries, FEATURES)
-        queries = np.exp(random.normal(size=size))
-    if zeros:
-        queries *= random.random(queries.shape) > zeros
-        keys *= random.random(keys.shape) > zeros
-    biases = random.uniform(-spread, spread, (*shape, DEPTHS))
-    hidden = random.random((BATCH, 1, length, 1)) < padding
-    biases = np.where(hidden, -np.inf, biases)
-    values = random.normal(size=(DEPTHS, *shape, SIZE))
-    return [x.astype("float32") for x in (queries, keys, biases, values)]
-
-
-def masked(biases):
-    return np.where(np.isfinite(biases), biases, MASKED).astype("float32")
-
-
-def attended(queries, keys, biases, values, causal):
+def attended(queries, keys, biases, values, causal, dtype="float32"):
+    """At each depth, of features and values of a type; and `safe` of the state."""
+    queries, keys, values = (ops.cast(x, dtype) for x in (queries, keys, values))
     state = linear_sums.start(queries, Keys(keys, biases), causal, SIZE)
     heads = queries.shape[1]
-    outputs = [
-        split_heads(linear_sums.attend(state, depth, merge_heads(each)), heads)
-        for depth, each in enumerate(values)
-    ]
+    outputs = []
+    for depth in range(values.shape[0]):
+        output = linear_sums.attend(state, depth, merge_heads(values[depth]))
+        outputs.append(split_heads(output, heads))
     return ops.stack(outputs), state.safe
 
 
-def compute(queries, keys, biases, values, causal):
-    """The output, and whether the fast evaluation served."""
-    call = at_once(lambda *arrays: attended(*arrays, causal))
+def by_xla(function):
+    """The same function of arrays, compiled."""
+    import tensorflow as tf
+
+    return tf.function(function, jit_compile=True, autograph=False)
+
+
+def compute(queries, keys, biases, values, causal, dtype="float32", wrap=at_once):
+    """The output in float32, and whether the fast evaluation served."""
+
+    @wrap
+    def call(*arrays):
+        outputs, safe = attended(*arrays, causal, dtype)
+        assert keras.backend.standardize_dtype(outputs.dtype) == dtype
+        return ops.cast(outputs, "float32"), safe
+
     outputs, safe = call(queries, keys, masked(biases), values)
     return numpy(outputs), bool(numpy(safe))
 
 
-def assert_near(found, expected, tolerance=1e-5):
-    scale = np.abs(expected).max() or 1
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+def gradients(arrays, direction, causal, dtype="float32", wrap=at_once):
+    """Of sum(direction * output), by queries, keys, biases and values."""
+    queries, keys, biases, values = arrays
+    inputs = (queries, keys, masked(biases), values)
+
+    def scalar(*inputs):
+        outputs, _ = attended(*inputs, causal, dtype)
+        return ops.sum(ops.cast(outputs, "float32") * direction)
+
+    def slopes(*inputs):
+        if keras.backend.backend() == "jax":
+            import jax
+
+            return jax.grad(scalar, argnums=(0, 1, 2, 3))(*inputs)
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            total = scalar(*inputs)
+        return tape.gradient(total, inputs)
+
+    return [numpy(x) for x in wrap(slopes)(*map(ops.convert_to_tensor, inputs))]
+
+
+def assert_gradients(arrays, causal, tolerance=1e-4, **options):
+    """Those by all four inputs are the oracle's, for a random slope of the output."""
+    queries, keys, biases, values = arrays
+    shape = (*values.shape[:3], queries.shape[2], values.shape[-1])
+    direction = np.random.default_rng(5).normal(size=shape).astype("float32")
+    expected = oracle_gradients(*arrays, direction, causal)
+    found = gradients(arrays, direction, causal, **options)
+    # At a feature that is zero there is no slope to follow: what made it zero has none.
+    counting = (queries > 0, keys > 0, biases > -np.inf, True)
+    for slope, wanted, counts in zip(found, expected, counting, strict=True):
+        assert_near(slope * counts, wanted * counts, tolerance)
 
 
 # Short ones, sums, and chunks.
@@ -127,16 +110,36 @@ def test_outputs(length, spread, zeros, causal):
     assert_near(found, oracle(*arrays, causal))
 
 
+def one_head(length, spread):
+    """Of one head and depth: the oracle has all pairs.
+
+    Args:
+      spread: of biases, or "late" where the largest come last.
+    """
+    late = spread == "late"
+    arrays = draw(length, 1 if late else spread, padding=0.2)
+    if late:
+        arrays[2] = ordered(arrays[2])
+    queries, keys, biases, values = arrays
+    one = np.s_[:1, :1]
+    return queries[one], keys[one], biases[*one, :, :1], values[:1, *one]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
-@pytest.mark.parametrize("spread", [1, 200])
-def test_long_texts(spread, causal):
-    """Of one head and depth: the oracle has all pairs."""
-    queries, keys, biases, values = draw(4000, spread, padding=0.2)
-    one = np.s_[:1, :1]
-    arrays = queries[one], keys[one], biases[*one, :, :1], values[:1, *one]
+@pytest.mark.parametrize("spread", [1, 200, "late"])
+@pytest.mark.parametrize("length", [3001, 4000])  # no size of chunks divides 3001
+def test_long_texts(length, spread, causal):
+    arrays = one_head(length, spread)
     found, _ = compute(*arrays, causal)
     assert_near(found, oracle(*arrays, causal))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("spread", [1, "late"])
+def test_gradients_of_long_texts(spread, causal):
+    assert_gradients(one_head(4000, spread), causal)
 
 
 def test_chunks_waste_nothing_where_a_size_divides_the_length():
@@ -175,23 +178,19 @@ def test_more_chunks_than_one_product_takes(length, spread, monkeypatch):
     arrays = draw(length, spread, zeros=0.3, padding=0.2)
     found, _ = compute(*arrays, True)
     assert_near(found, oracle(*arrays, True))
-    direction = np.random.default_rng(5).normal(size=arrays[3].shape)
-    *_, by_values = gradients(arrays, direction.astype("float32"), True)
-    *_, expected = oracle_gradients(*arrays, direction, True)
-    assert_near(by_values, expected, 1e-4)
+    assert_gradients(arrays, True)
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
 @pytest.mark.parametrize("late", [False, True])
 def test_the_largest_bias_wipes_out_no_other_row(causal, late):
     """Early keys small and late ones large, and the other way round."""
-    length = 2 * CHUNK + 3
-    arrays = draw(length)
-    slope = np.linspace(-200, 200, length)[:, None]
-    arrays[2] = (arrays[2] + (slope if late else -slope)).astype("float32")
+    arrays = draw(2 * CHUNK + 3)
+    arrays[2] = ordered(arrays[2], late)
     found, safe = compute(*arrays, causal)
     assert_near(found, oracle(*arrays, causal))
     assert safe == (not (causal and late))
+    assert_gradients(arrays, causal)
 
 
 def test_the_fast_evaluation_serves_what_is_usual():
@@ -210,23 +209,9 @@ def test_the_fast_evaluation_serves_what_is_usual():
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
 @pytest.mark.parametrize("spread", [1, 200])
 @pytest.mark.parametrize("zeros", [0.0, 0.5])
-@pytest.mark.parametrize("length", [7, CHUNK + 11])
+@pytest.mark.parametrize("length", [1, 7, CHUNK + 11])
 def test_gradients(spread, zeros, length, causal):
-    arrays = draw(length, spread, zeros, padding=0.2)
-    direction = np.random.default_rng(5).normal(size=arrays[3].shape)
-    expected = oracle_gradients(*arrays, direction, causal)
-    found = gradients(arrays, direction.astype("float32"), causal)
-    seen = arrays[2] > -np.inf
-    names = ("queries", "keys", "biases", "values")
-    for name, slope, wanted in zip(names, found, expected, strict=True):
-        if name == "biases":
-            slope, wanted = slope * seen, wanted * seen
-        if name in ("queries", "keys"):
-            # At a feature that is zero there is no slope to follow: what made it zero
-            # has none.
-            alive = arrays[0 if name == "queries" else 1] > 0
-            slope, wanted = slope * alive, wanted * alive
-        assert_near(slope, wanted, 1e-4)
+    assert_gradients(draw(length, spread, zeros, padding=0.2), causal)
 
 
 @pytest.mark.parametrize("spread", [1, 200])
@@ -236,35 +221,18 @@ def test_cross_attention(num_queries, spread):
     arrays = draw(40, spread, zeros=0.3, padding=0.2, num_queries=num_queries)
     found, _ = compute(*arrays, False)
     assert_near(found, oracle(*arrays, False))
-    shape = (DEPTHS, BATCH, HEADS, num_queries, SIZE)
-    direction = np.random.default_rng(5).normal(size=shape)
-    expected = oracle_gradients(*arrays, direction, False)
-    found = gradients(arrays, direction.astype("float32"), False)
-    alive = [arrays[0] > 0, arrays[1] > 0, arrays[2] > -np.inf, True]
-    for slope, wanted, counts in zip(found, expected, alive, strict=True):
-        assert_near(slope * counts, wanted * counts, 1e-4)
+    assert_gradients(arrays, False)
 
 
-def gradients(arrays, direction, causal):
-    queries, keys, biases, values = arrays
-    inputs = (queries, keys, masked(biases), values)
-
-    def scalar(*inputs):
-        return ops.sum(attended(*inputs, causal)[0] * direction)
-
-    if keras.backend.backend() == "jax":
-        import jax
-
-        found = jax.jit(jax.grad(scalar, argnums=(0, 1, 2, 3)))(*inputs)
-    else:
-        import tensorflow as tf
-
-        inputs = [tf.constant(x) for x in inputs]
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            total = scalar(*inputs)
-        found = tape.gradient(total, inputs)
-    return [np.asarray(x) for x in found]
+@pytest.mark.slow
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX always compiles")
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("spread", [1, 200])
+def test_xla_gives_the_same(spread, causal):
+    arrays = draw(CHUNK + 9, spread, padding=0.2)
+    found, _ = compute(*arrays, causal, wrap=by_xla)
+    assert_near(found, oracle(*arrays, causal))
+    assert_gradients(arrays, causal, wrap=by_xla)
 
 
 @settings(max_examples=20)
@@ -283,13 +251,14 @@ def test_any_keys(length, spread, zeros, padding, causal, seed):
     assert_near(found, oracle(*arrays, causal))
 
 
-def test_bfloat16_is_as_precise_as_its_features():
-    """Rounded to 8 bits: 2^-8 a feature and a value."""
-    for causal in (False, True):
-        arrays = draw(2 * CHUNK, 5)
-        expected = oracle(*arrays, causal)
-        queries, keys, biases, values = arrays
-        low = [ops.cast(x, "bfloat16") for x in (queries, keys, values)]
-        found, _ = attended(low[0], low[1], masked(biases), low[2], causal)
-        assert found.dtype == low[2].dtype
-        assert_near(numpy(ops.cast(found, "float32")), expected, 0.02)
+@pytest.mark.parametrize(
+    "chunk, causal", [(CHUNK, False), (CHUNK, True), (8, True)], ids=str
+)
+@pytest.mark.parametrize("spread", [5, 200])
+def test_bfloat16_is_as_precise_as_its_features(spread, chunk, causal, monkeypatch):
+    """Rounded to 8 bits: 2^-8 a feature and a value. Of many chunks, too."""
+    monkeypatch.setattr(linear_fast, "CHUNK", chunk)
+    arrays = draw(2 * CHUNK, spread)
+    found, _ = compute(*arrays, causal, "bfloat16")
+    assert_near(found, oracle(*arrays, causal), 0.02)
+    assert_gradients(arrays, causal, 0.05, dtype="bfloat16")
