@@ -3,6 +3,7 @@
 import json
 
 import keras
+import numpy as np
 import pytest
 
 from common.errors import UserError
@@ -237,6 +238,24 @@ def test_a_run_starts_from_the_weights_of_another(run, cache, tmp_path, caplog):
     with pytest.raises(UserError, match="expected a run of train.py, found none"):
         changes["train.init_from"] = str(tmp_path / "nothing")
         train_and_evaluate(listops_config(cache, **changes), tmp_path / "none")
+
+
+def test_a_linear_run_starts_from_an_exact_one(run, cache, tmp_path):
+    """With all of its weights: here it trains with next to no learning rate."""
+    workdir, _ = run
+    changes = {
+        "train.init_from": str(workdir),
+        "train.learning_rate_max": 1e-9,
+        "train.steps": 1,
+        "data.bucket_lengths": (24,),
+    }
+    config = listops_config(cache, "transevolve-randomff-1-linear", **changes)
+    train_and_evaluate(config, tmp_path)
+    found, given = load_run(tmp_path), load_run(workdir, attention="linear")
+    assert found.config.variant == given.config.variant
+    for weight, other in zip(found.model.weights, given.model.weights, strict=True):
+        assert weight.path == other.path
+        np.testing.assert_allclose(weight, other, rtol=0, atol=1e-8)
 
 
 def test_benchmark_speed_prints_rows_and_draws(tmp_path):
