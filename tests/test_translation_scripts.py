@@ -231,15 +231,7 @@ def change_config(workdir, changes):
     workdirs.keep(config, tokenizer, data, workdir)
 
 
-@pytest.mark.parametrize("published", [27.2, None])
-def test_a_published_figure_stands_beside_the_authors_bleu(
-    run, tmp_path, data, published, monkeypatch
-):
-    """That of the Transformer is of another kind, and stands beside nothing."""
-    if published:  # as for TransEvolve
-        monkeypatch.setattr(
-            "training.tasks.translation.published_bleu", lambda *_: published
-        )
+def test_the_published_figure_stands_beside_the_authors_bleu(run, tmp_path, data):
     shutil.copytree(run, tmp_path / "run")
     changes = {"data.test_name": "newstest2014", "data.dir": str(tmp_path)}
     change_config(tmp_path / "run", changes)
@@ -249,13 +241,9 @@ def test_a_published_figure_stands_beside_the_authors_bleu(
             tmp_path / f"newstest2014.{language}.gz",
         )
     result, found = evaluate(tmp_path / "run")
-    assert result["test_set"] == "newstest2014"
-    assert result.get("published") == published
-    table = markdown(found).splitlines()
-    assert ("published" in table[0]) == bool(published)
-    if published:
-        (row,) = (line for line in table if "27.2" in line)
-        assert row.startswith("| bleu_authors |") and row.endswith("| 27.2 |")
+    assert result["published"] == 25.8
+    (row,) = (line for line in markdown(found).splitlines() if "25.8" in line)
+    assert row.startswith("| bleu_authors |") and row.endswith("| 25.8 |")
 
 
 def test_a_missing_validation_file_is_named_first(tmp_path, data):
