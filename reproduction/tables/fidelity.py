@@ -94,13 +94,14 @@ def sheets(scale, seeds, results):
                 runs = {run.seed: run for run in found if run.validations}
                 if profile == PAPER:
                     paper = runs
+                pairs = [] if profile == PAPER else _gains(runs, paper)
                 rows.append(
                     {"task": task, "model": variant, "fidelity": profile}
-                    | _row(runs, paper)
+                    | _row(profile, runs, pairs)
                 )
-                if profile != PAPER and (found := _gains(runs, paper)):
+                if pairs:
                     of_model = gains.setdefault((task, variant), {})
-                    of_model[profile, rows[-1]["metric"]] = found
+                    of_model[profile, rows[-1]["metric"]] = pairs
     compared = sum(map(len, gains.values()))
     notes = [
         scale.meaning,
@@ -121,7 +122,7 @@ def sheets(scale, seeds, results):
     return [Sheet("fidelity", title, COLUMNS, rows, notes, pictures)]
 
 
-def _row(runs, paper):
+def _row(profile, runs, gains):
     if not runs:
         return {"runs": 0, "badge": "not run"}
     task = kind_of(list(runs.values()))
@@ -130,17 +131,17 @@ def _row(runs, paper):
     factor = 100 if name == "accuracy" else 1
     test = mean_score(factor * run.results["test"][name] for run in runs.values())
     score = mean_score(map(best_validation, runs.values()))
-    gain = mean_score(_gains(runs, paper))
+    gain = mean_score(gains)
     evidence = ITSELF
-    if runs is not paper:
+    if profile != PAPER:
         evidence = CLEAR if _is_clear(gain) else UNCLEAR
     return {
         "runs": score.count,
         "metric": task.metric,
         "validation": score.mean,
         "validation_deviation": score.deviation,
-        "validation_gain": gain.mean if runs is not paper else None,
-        "gain_deviation": gain.deviation if runs is not paper else None,
+        "validation_gain": gain.mean,
+        "gain_deviation": gain.deviation,
         "score": name,
         "test": test.mean,
         "test_deviation": test.deviation,
