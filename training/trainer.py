@@ -2,11 +2,11 @@
 
 import math
 
-import keras
 import tensorflow as tf
 
 from common.errors import UserError
 from data.batches import fill_rows
+from training.adam import Adam
 from training.losses import masked_sums
 from training.memory import part_of_batch, predicted_bytes
 from training.metrics import Totals
@@ -16,16 +16,6 @@ from training.strategy import distribute, is_tpu, make_strategy
 
 class NotFiniteError(UserError):
     """Training has left the numbers; the weights are of no use any more."""
-
-
-class _Adam(keras.optimizers.Adam):
-    """Adam of gradients that are already summed over the replicas.
-
-    They have to be, to be clipped by the norm of their sum.
-    """
-
-    def _all_reduce_sum_gradients(self, grads_and_vars):
-        return grads_and_vars
 
 
 class Trainer:
@@ -64,7 +54,7 @@ class Trainer:
             settings.learning_rate_max, model.hidden_dim, settings.warmup_steps
         )
         with strategy.scope():
-            self.optimizer = _Adam(
+            self.optimizer = Adam(
                 self.schedule,
                 beta_1=settings.adam_beta_1,
                 beta_2=settings.adam_beta_2,
