@@ -119,9 +119,9 @@ def _figure():
     for flag in (WORKDIR, TEXT):
         if flag.value is None:
             raise UserError(f"--{flag.name}: expected beside --figure")
+    run = load_run(WORKDIR.value)
     path = make_path(OUTPUT.value if OUTPUT.present else WORKDIR.value, "--output")
     path.mkdir(parents=True, exist_ok=True)
-    run = load_run(WORKDIR.value)
     print(draw(evolution(run, TEXT.value), run.config.variant, path / "evolution.png"))
     print(path / "evolution.png")
 

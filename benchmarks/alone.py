@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 from common.errors import UserError
+from common.processes import end_with_parent
 
 
 class ProcessEnded(UserError):
@@ -28,7 +29,9 @@ def run_alone(title: str, function: Callable, *arguments):
       ProcessEnded: that starts with the title.
     """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as process:
+    with ProcessPoolExecutor(
+        1, mp_context=context, initializer=end_with_parent
+    ) as process:
         try:
             return process.submit(function, *arguments).result()
         except BrokenProcessPool:

@@ -1,7 +1,7 @@
 """Paths that users give: local ones, and remote ones such as gs://BUCKET/FOLDER."""
 
-import os
 import shutil
+import uuid
 from pathlib import Path
 
 from common.errors import UserError
@@ -90,7 +90,8 @@ def move(source: Path, target: Path) -> None:
 def write_whole(path: Path, content: str | bytes) -> None:
     """Writes a file, whole or not at all; other processes may write it, too."""
     # Not the name and more: a remote folder may take what others begin with for one.
-    unfinished = path.with_name(f"unfinished-{os.getpid()}-{path.stem}")
+    # Machines that share a folder may have processes of one number.
+    unfinished = path.with_name(f"unfinished-{uuid.uuid4().hex}-{path.stem}")
     if isinstance(content, str):
         content = content.encode()
     unfinished.write_bytes(content)

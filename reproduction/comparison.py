@@ -70,10 +70,11 @@ def _sheet(task, runs):
     for result in sorted(tests):
         for name in names:
             scores[result, name] = _reader(result, name)
-    rows = [
-        _row(variant, settings, members, scores)
-        for (variant, settings), members in group(runs).items()
-    ]
+    rows, repeated = [], []
+    for (variant, settings), members in group(runs).items():
+        members, others = _one_a_seed(members)
+        rows.append(_row(variant, settings, members, scores))
+        repeated += others
     columns = [Column("variant", "variant"), Column("settings", "settings")]
     for source, name in scores:
         title = score_title(name)
@@ -88,10 +89,24 @@ def _sheet(task, runs):
         Column("epochs", "epochs", 1),
         Column("steps", "steps", 0),
     ]
-    sheet = Sheet(f"comparison-{task}", task, columns, rows, _notes(runs, rows))
+    notes = _notes(runs, rows, repeated)
+    sheet = Sheet(f"comparison-{task}", task, columns, rows, notes)
     if any(column.key == "epochs" for column in sheet.filled):
         columns.pop()  # where epochs count, steps say nothing
     return sheet._replace(columns=sheet.filled)
+
+
+def _one_a_seed(runs):
+    """Of runs with one seed that which has got furthest, and the others."""
+
+    def progress(run):
+        return run.state == FINISHED, len(run.results), len(run.validations)
+
+    furthest = {}
+    for run in sorted(runs, key=progress, reverse=True):
+        furthest.setdefault(run.seed, run)
+    kept = [run for run in runs if furthest[run.seed] is run]
+    return kept, [run for run in runs if furthest[run.seed] is not run]
 
 
 def _key(source, name):
@@ -135,11 +150,15 @@ def _last(run, field):
     return max((value for value in found if value is not None), default=None)
 
 
-def _notes(runs, rows):
+def _notes(runs, rows, repeated):
     notes = [
         "The runs of a row differ in their seed alone. Its figures are means over its "
-        f"finished runs, or over all of them where none has finished. {DEVIATIONS}"
+        "finished runs, or over all of them where none has finished, as far as these "
+        f"have been evaluated. {DEVIATIONS}"
     ]
+    if repeated:
+        names = ", ".join(run.name for run in repeated)
+        notes.append(f"Left out, since another run of the row has the seed: {names}.")
     if found := profiles(runs):
         notes.append(f"TransEvolve followed the profile {found}.")
     if any(row["finished"] < row["runs"] for row in rows):

@@ -59,8 +59,10 @@ def measure(scale: Scale, folder: Path, what: list[str]) -> list[str]:
 
 
 def device(folder: Path, name: str) -> str | None:
-    """Where it was measured, as "1 CPU"; None if it was not."""
-    return _read(folder, name).get("device")
+    """Where it was measured, as "1 CPU of ..., 2 cores"; None if it was not."""
+    found = _read(folder, name)
+    known = [found[key] for key in ("device", "machine") if key in found]
+    return " of ".join(known) or None
 
 
 def rows(folder: Path, name: str) -> list[dict]:

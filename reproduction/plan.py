@@ -108,7 +108,8 @@ def accuracy_of_plan(experiments: list[Experiment], places: Places) -> str | Non
 
 
 def _kind(experiment):
-    return f"{experiment.setting.name}/{experiment.variant}"
+    setting = experiment.setting
+    return f"{setting.name}/{experiment.variant}, {' and '.join(setting.splits)}"
 
 
 def _state(experiment, places):

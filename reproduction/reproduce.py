@@ -3,6 +3,7 @@
 import logging
 import re
 import time
+from collections import Counter
 
 from common.errors import UserError
 from common.paths import is_remote, make_path, write_whole
@@ -60,7 +61,6 @@ class Reproduction:
             data_dir = make_path(data_dir, "--data_dir")
         if scale not in SCALES:
             raise UserError(f"--scale={scale}: expected one of {', '.join(SCALES)}")
-        self.table = table
         self.tables = tables.named(table)
         # What is run, and what is shown.
         self.scale = self._shown = SCALES[scale]
@@ -72,16 +72,17 @@ class Reproduction:
         self.seeds = seeds
         self.places = Places(output, scale, data_dir)
         self._written = time.monotonic()
-        self._wanted = _pattern(only)
+        wanted = _pattern(only)
         chosen = tables.experiments(self.tables, self.scale, seeds)
-        shown = tables.experiments(self.tables, self._shown, seeds)
-        self._all = list({one.name: one for one in [*shown, *chosen]}.values())
-        self.experiments = [one for one in chosen if self._wanted(one.name)]
-        if not self.experiments and not any(map(self._wanted, MEASURED)):
-            names = ", ".join(one.name for one in chosen[:3])
+        self.experiments = [one for one in chosen if wanted(one.name)]
+        is_timed = any(table.is_timed for table in self.tables)
+        measured = MEASURED if is_timed else ()
+        self._to_measure = [name for name in measured if wanted(name)]
+        if not self.experiments and not self._to_measure:
+            names = [one.name for one in chosen[:3]]
             raise UserError(
                 f"--only={only}: expected a pattern that is found in some run's name, "
-                f"such as {names}, or in {' or '.join(MEASURED)}"
+                f"such as {', '.join([*names, *measured])}"
             )
 
     def plan(self, strategy: str, tpu: str = "") -> Sheet:
@@ -100,21 +101,24 @@ class Reproduction:
         """
         failed = run_all(self.experiments, self.places, strategy, tpu, self._in_between)
         unmeasured = []
-        if any(table.is_timed for table in self.tables):
-            what = [name for name in MEASURED if self._wanted(name)]
-            unmeasured = measure.measure(self.scale, self.places.results, what)
+        if self._to_measure:
+            folder = self.places.results
+            unmeasured = measure.measure(self.scale, folder, self._to_measure)
         self.write()
         return [*(experiment.name for experiment in failed), *unmeasured]
 
     def sheets(self) -> list[Sheet]:
-        """The tables, of what has been run so far."""
+        """The tables that were asked for, of what has been run so far."""
+        return self._sheets(self.tables)
+
+    def _sheets(self, chosen):
         folder = self.places.results
         folder.mkdir(parents=True, exist_ok=True)
-        runs = self._runs()
+        runs, seeds = self._runs(chosen), self._seeds()
         results = Results(
             self._shown,
             runs,
-            self._missing(runs),
+            self._missing(chosen, runs),
             measure.rows(folder, measure.SPEED),
             measure.rows(folder, measure.MEMORY),
             folder,
@@ -122,32 +126,28 @@ class Reproduction:
         )
         return [
             sheet
-            for table in self.tables
-            for sheet in table.sheets(
-                self._shown if table.is_of_all_models else self.scale,
-                self.seeds,
-                results,
-            )
+            for table in chosen
+            for sheet in table.sheets(self._scale_of(table), seeds, results)
         ]
 
     def write(self) -> None:
         """Writes each table as Markdown, JSON and CSV, curves, and the report."""
         self._written = time.monotonic()
         folder = self.places.results
-        sheets = self.sheets()
+        shown = self._with_runs()
+        sheets = self._sheets(shown)
         for sheet in sheets:
             for ending in ("md", "json", "csv"):
                 text = getattr(sheet, {"md": "markdown"}.get(ending, ending))()
                 write_whole(folder / f"{sheet.name}.{ending}", text)
-        runs = list(self._runs().values())
+        runs = list(self._runs(shown).values())
         curves = Sheet("curves", "Learning curves", [], [], [], self._curves(runs))
         notes = [self.scale.meaning]
         if sentence := plan.accuracy_of_plan(self.experiments, self.places):
             logger.info("%s", sentence)
             notes.append(sentence)
-        what = "all tables" if self.table == "all" else f"table {self.table}"
         text = page(
-            f"TransEvolve: {what}, scale {self.scale.name}",
+            f"TransEvolve: tables at scale {self.scale.name}",
             [*sheets, curves] if runs else sheets,
             runs,
             facts_of(runs),
@@ -163,25 +163,63 @@ class Reproduction:
         if time.monotonic() - self._written > SECONDS_BETWEEN_RESULTS:
             self.write()
 
-    def _runs(self):
+    def _scale_of(self, table):
+        """The scale with the models that a table shows."""
+        if table.is_of_all_models:
+            return self._shown
+        return self.scale if table in self.tables else SCALES[self.scale.name]
+
+    def _seeds(self):
+        """How many seeds there are to show: those asked for, and those run before."""
+        names = (path.name for path in self.places.runs.glob("**/seed-*"))
+        found = (name.removeprefix("seed-") for name in names)
+        before = [1 + int(seed) for seed in found if seed.isdecimal()]
+        return max([self.seeds or 0, *before]) or None
+
+    def _experiments(self, table):
+        """{name: what a table shows}, whether it has been run or not."""
+        found = table.experiments(self._scale_of(table), self._seeds())
+        return {one.name: one for one in found}
+
+    def _with_runs(self):
+        """The tables that were asked for, and others that another command has run."""
+        of_each = {name: self._experiments(one) for name, one in tables.TABLES.items()}
+        runs = self._runs(tables.TABLES.values())
+        # A run that tables share does not say which of them was asked for.
+        shared = Counter(name for found in of_each.values() for name in found)
+        return [
+            table
+            for table in tables.TABLES.values()
+            if table in self.tables
+            or any(
+                shared[name] == 1 and one.is_finished(runs.get(name))
+                for name, one in of_each[table.name].items()
+            )
+        ]
+
+    def _runs(self, chosen):
         found = {}
-        for experiment in self._all:
-            run = survey.read(self.places.runs / experiment.name, self.places.runs)
-            if run is not None:
-                found[experiment.name] = run
+        for table in chosen:
+            for name in self._experiments(table):
+                run = survey.read(self.places.runs / name, self.places.runs)
+                if run is not None:
+                    found[name] = run
         return found
 
-    def _missing(self, runs):
+    def _missing(self, chosen, runs):
         """{name of a setting: why it was not run}, of what has not been run before."""
+        experiments = [
+            one for table in chosen for one in self._experiments(table).values()
+        ]
         finished = {
             experiment.setting.name
-            for experiment in self._all
+            for experiment in experiments
             if experiment.is_finished(runs.get(experiment.name))
         }
         return {
             experiment.setting.name: "--data_dir has no "
             + " or ".join(experiment.setting.folders)
-            for experiment in self._all
+            for experiment in experiments
             if self.places.data(experiment.setting) is None
             and experiment.setting.name not in finished
         }

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from tqdm import tqdm
 
 from common.errors import UserError
 from common.paths import write_whole
+from common.processes import end_with_parent
 from reproduction import survey
 from reproduction.experiment import Experiment, Places
 from reproduction.facts import facts
@@ -53,15 +53,20 @@ def run_all(
       experiments: without two of one name.
       places: where data and runs lie. What has no data is left out.
       strategy, tpu: as for `training.strategy.make_strategy`.
-      after_each: is called after each run.
+      after_each: is called after each run, and while others' runs are waited for.
 
     Returns:
       Those that failed.
 
     Raises:
       Interrupted: after a signal, when the run in progress has saved itself.
-      UserError: if the folder holds a run of other settings, or there is no such TPU.
+      UserError: if the folder cannot be written to or holds a run of other settings, or
+        there is no such TPU.
     """
+    try:
+        places.runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--output: {cli.explain(error)}") from None
     with_data = [one for one in experiments if places.data(one.setting) is not None]
     left = [one for one in with_data if not is_finished(one, places)]
     logger.info(
@@ -71,7 +76,8 @@ def run_all(
         len(experiments) - len(with_data),
     )
     # Or else each run would fail by itself.
-    if left and tpu and in_own_process(_connect, strategy, tpu) != 0:
+    is_on_tpu = tpu or strategy == "tpu"
+    if left and is_on_tpu and in_own_process(_connect, strategy, tpu) != 0:
         raise UserError(f"--tpu={tpu}: expected a TPU that answers, see above")
     failed, start, done = [], time.monotonic(), 0
     total = len(left)
@@ -101,6 +107,7 @@ def run_all(
             after_each()
         if len(put_off) == len(left):
             logger.info("waiting for %d runs of other processes", len(put_off))
+            after_each()
             time.sleep(SECONDS_BETWEEN_LOOKS)
         left = put_off
     return failed
@@ -131,16 +138,20 @@ def is_finished(experiment: Experiment, places: Places) -> bool:
 def failure(experiment: Experiment, places: Places, code: int) -> str:
     """Why a run's process ended with a code; written down if it could not do so."""
     path = places.runs / experiment.name / survey.FAILURE
-    if not path.exists():
-        reason = f"its process ended with code {code}"
-        if code < 0:
-            name = signal.Signals(-code).name
-            reason = f"its process was ended by {name}"
-            if name == "SIGKILL":
-                reason += ", as happens when memory runs out"
+    if path.exists() and (reason := path.read_text().strip()):
+        return reason
+    reason = f"its process ended with code {code}"
+    if code < 0:
+        name = signal.Signals(-code).name
+        reason = f"its process was ended by {name}"
+        if name == "SIGKILL":
+            reason += ", as happens when memory runs out"
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(reason + "\n")
-    return path.read_text().strip()
+    except OSError as error:
+        reason += f"; nor could this be written down: {cli.explain(error)}"
+    return reason
 
 
 def in_own_process(function, *arguments) -> int:
@@ -183,7 +194,7 @@ def in_own_process(function, *arguments) -> int:
 def _begin(function, *arguments):
     # Out of the terminal's group, so that a signal comes once, from the parent.
     os.setpgrp()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -193,11 +204,6 @@ def _begin(function, *arguments):
     except UserError as error:
         logger.error("error: %s", error)
         sys.exit(FAILED)
-
-
-def _end_with_parent():
-    multiprocessing.parent_process().join()
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _connect(strategy, tpu):
@@ -225,7 +231,7 @@ def _run(experiment, places, strategy, tpu):
     except LockedError as error:
         logger.info("put off: %s", error)
         return LOCKED
-    except UserError as error:  # of the lock's file
+    except (UserError, OSError) as error:  # of the lock's file, or the log's
         return _record(error, workdir)
 
 
@@ -235,7 +241,10 @@ def _record(error, workdir):
     if reason is None:
         logger.error("a fault of this code", exc_info=error)
         reason = f"{type(error).__name__}: {error}"
-    (workdir / survey.FAILURE).write_text(reason + "\n")
+    try:
+        (workdir / survey.FAILURE).write_text(reason + "\n")
+    except OSError as failed:  # a full disk, maybe
+        logger.error("%s; nor could this be written down: %s", reason, failed)
     return FAILED
 
 
@@ -261,6 +270,8 @@ def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
     except BaseException:
         keep(**facts())
         raise
+    # Another machine may have seen an earlier attempt end meanwhile.
+    (workdir / survey.FAILURE).unlink(missing_ok=True)
     keep(
         **facts(),
         device=describe(strategy),

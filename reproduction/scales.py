@@ -248,7 +248,7 @@ SMOKE = Scale(
         "transevolve-randomff-1": {"model.num_depths": 2},
         "transformer": {"model.num_layers": 1},
     },
-    systems={},
+    systems={"transformer-linear": {"model.num_layers": 1}},
     learning_rates=[(0.2, 2), (0.4, 2)],
     fidelity={
         "multi30k": SMOKE_SETTINGS["wmt14_en_de"],

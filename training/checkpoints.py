@@ -38,7 +38,8 @@ class RunState:
       step: updates taken.
       validated_at: the last step that was validated.
       best_score: on validation data; None before the first.
-      batches_per_epoch: of the training data; None if not known yet.
+      batches_per_epoch, examples_per_epoch: of the training data; None if not known
+        yet.
       logged_lines, log_sum: of metrics.jsonl, and their SHA-256.
       totals: since the last logged step.
     """
@@ -47,6 +48,7 @@ class RunState:
     validated_at: int = 0
     best_score: float | None = None
     batches_per_epoch: int | None = None
+    examples_per_epoch: int | None = None
     logged_lines: int = 0
     log_sum: str | None = None
     totals: Totals = Totals(0.0, 0.0, 0.0)

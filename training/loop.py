@@ -278,6 +278,7 @@ class Loop:
     def _save(self, kind):
         if self._agreement.is_chief:
             self.state.batches_per_epoch = self._batches_per_epoch
+            self.state.examples_per_epoch = self.training_batches.num_examples
             self.state.logged_lines = self.log.lines
             self.state.log_sum = self.log.sum
             start = time.monotonic()

@@ -110,6 +110,7 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
         if agreement.is_chief and kind == BEST:  # saved before its fellow in `last/`
             checkpoints.save(LAST, state)
         train.num_batches = state.batches_per_epoch or train.num_batches
+        train.num_examples = state.examples_per_epoch or train.num_examples
     elif config.train.init_from:
         take_weights(model, task.tokenizer, config.train.init_from)
     if not going_on and agreement.is_chief:

@@ -65,7 +65,8 @@ class StreamingBatcher(Batches):
     Attributes:
       num_batches: of an epoch; None until one has been read to its end. A run that goes
         on may set it, to start in its epoch without reading all those before.
-      num_examples: pairs of an epoch, those left out not counted; None likewise.
+      num_examples: pairs of an epoch, those left out not counted; None likewise. A run
+        that goes on may set it, too.
       counts: how many pairs were read, left out as too long, and skipped as bad rows;
         None likewise.
     """

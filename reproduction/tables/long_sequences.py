@@ -31,7 +31,8 @@ def _speed(results):
     lengths = sorted({length for _, length in measured} | set(LENGTHS))
     published = {**SPEED, **OTHER_SPEED, BASELINE: dict.fromkeys(LENGTHS, 1.0)}
     scale = results.scale
-    run = dict.fromkeys([*rows_of(scale), *systems_of(scale, OTHER_SPEED)])
+    models = [model for model, _ in measured]
+    run = dict.fromkeys([*rows_of(scale), *systems_of(scale, OTHER_SPEED), *models])
     others = [name for name in OTHER_SPEED if SYSTEMS.get(name) not in run]
     rows = []
     for name in [*run, *others]:
@@ -39,7 +40,7 @@ def _speed(results):
             row = measured.get((name, length), {})
             found = row.get("ratio_to_transformer")
             printed = published.get(system(name) or name, {}).get(length)
-            if found is None and printed is None:
+            if not row and printed is None:
                 continue
             rows.append(
                 {
@@ -51,7 +52,7 @@ def _speed(results):
                     "speed": found,
                     "published": printed,
                     "difference": difference(found, printed),
-                    "badge": NOT_RUN if found is None else OTHER_MEASURE,
+                    "badge": OTHER_MEASURE if "seconds" in row else NOT_RUN,
                 }
             )
     columns = [
@@ -74,9 +75,14 @@ def _speed(results):
     ]
     if results.device:
         notes.append(f"They were measured on {results.device}, whatever trained.")
-    for row in _not_timed(results.speeds):
+    for row in _not_run(results.speeds):
         notes.append(
             f"{row['model']} was not timed at {row['length']:,}: {row['not_run']}."
+        )
+    for row in _not_run(results.memory):
+        notes.append(
+            f"The memory of {row['model']} was not measured at {row['length']:,}: "
+            f"{row['not_run']}."
         )
     pictures = []
     if measured:
@@ -106,7 +112,7 @@ def _timed(rows):
     return [row for row in rows if row["benchmark"] == "speed" and "seconds" in row]
 
 
-def _not_timed(rows):
+def _not_run(rows):
     return [row for row in rows if "not_run" in row]
 
 

@@ -26,7 +26,7 @@ class Results(NamedTuple):
       speeds: rows of the speed benchmark, if they were measured.
       memory: rows of the memory benchmark, likewise.
       folder: for pictures.
-      device: where speed was measured, as "1 CPU", if it was.
+      device: where speed was measured, as "1 CPU of ...", if it was.
     """
 
     scale: Scale

@@ -82,6 +82,21 @@ def test_a_mean_leaves_out_runs_that_have_not_finished(tmp_path):
     assert "b (epoch 2.0, step 240); c (nothing logged yet)" in sheet.notes[1]
 
 
+def test_a_seed_counts_once(tmp_path):
+    """As where two commands have trained the same."""
+    config = config_of("listops", "transformer", 0)
+    write(tmp_path / "a", config, 2, results=False)
+    write(tmp_path / "b", config)
+    write(tmp_path / "c", config)
+    write(tmp_path / "d", config_of("listops", "transformer", 1))
+    (sheet,) = comparison(survey(tmp_path))
+    (row,) = sheet.rows
+    assert (row["runs"], row["finished"]) == (2, 2)
+    assert row["test_loss"] == pytest.approx(1.255)
+    said = "Left out, since another run of the row has the seed: a, c."
+    assert said in sheet.notes
+
+
 def test_a_run_that_was_evaluated_on_the_way_has_not_finished(tmp_path):
     write(tmp_path / "a", config_of("listops", "transformer", 0))
     write(tmp_path / "b", config_of("listops", "transformer", 1), epochs=1)

@@ -87,7 +87,9 @@ def test_how_far_a_plan_was_off(places):
 def test_a_tpu_that_does_not_answer_ends_it_before_any_run(places):
     with pytest.raises(UserError, match="--tpu=nowhere: expected a TPU that answers"):
         running.run_all(experiments(), places, "auto", "nowhere")
-    assert not places.runs.exists()
+    assert not any(places.runs.iterdir())
+    with pytest.raises(UserError, match="--tpu=: expected a TPU that answers"):
+        running.run_all(experiments(), places, "tpu")
 
 
 def test_where_to_run_is_what_was_asked_for(places, monkeypatch):
@@ -161,8 +163,31 @@ def test_why_a_run_could_not_begin_is_written_down(places):
     assert "expected our lock, found another file" in reason
 
 
+def test_why_a_run_failed_is_told_where_it_cannot_be_written_down(places):
+    (one,) = experiments(count=1)
+    workdir = places.runs / one.name
+    workdir.mkdir(parents=True)
+    (workdir / survey.FAILURE).touch()  # as a full disk leaves it
+    assert running.failure(one, places, 2) == "its process ended with code 2"
+    (workdir / survey.FAILURE).unlink()
+    workdir.rmdir()
+    workdir.write_text("a file of somebody else")
+    found = running.failure(one, places, 2)
+    assert "ended with code 2; nor could this be written down" in found
+    assert running._run(one, places, "one_device", "") == FAILED
+
+
+def test_kinds_that_take_unlike_times_are_probed_apart():
+    kinds = {}
+    for one in tables.TABLES["figure2"].experiments(SCALES["laptop"], None):
+        kinds.setdefault(one.setting.splits, set()).add(plan._kind(one))
+    both, test = kinds["validation", "test"], kinds[("test",)]
+    assert len(both) == 1 and not both & test
+
+
 def measured(folder, name, models=("transevolve-randomff-1", "transformer-linear")):
-    content = {"models": [*models, "transformer"], "rows": [], "device": "1 CPU"}
+    content = {"models": [*models, "transformer"], "rows": []}
+    content |= {"machine": "EPYC, 2 cores", "device": "1 CPU"}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}_benchmark.json").write_text(json.dumps(content))
 
@@ -180,7 +205,8 @@ def test_another_process_that_measures_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "SECONDS_BETWEEN_LOOKS", 0)
     assert measure.measure(SMOKE, tmp_path, ["speed"]) == []
     assert tried == ["speed"] * 2
-    assert measure.device(tmp_path, "speed") == "1 CPU"
+    assert measure.device(tmp_path, "speed") == "1 CPU of EPYC, 2 cores"
+    assert measure.device(tmp_path, "memory") is None
 
 
 def test_a_measurement_that_fails_is_told(tmp_path, monkeypatch):

@@ -117,7 +117,7 @@ def test_figures_are_those_of_the_runs(made):
         assert row["last"] == pytest.approx(100 * test[-1])
         assert row["parameters"] == run.results["test"]["parameters"]
         compared += 1
-    assert compared == 8
+    assert compared == 10
     for row in sheet(made, "table2")["rows"]:
         language = row["test_set"].split()[0]
         split = "validation" if "2013" in row["test_set"] else "test"
@@ -174,6 +174,19 @@ def test_nothing_is_done_again(made):
     assert result.stderr.count("measured before") == 2
     assert {name: run.facts for name, run in runs_of(made).items()} == before
     assert "# Table 3: text classification" in result.stdout
+
+
+def test_a_run_that_is_only_evaluated_knows_how_many_pairs_it_had(made):
+    """As one that was stopped while it translated: a verdict hangs on it."""
+    name = "multi30k-en-de/transformer/seed-0"
+    path = made / "output/runs/smoke" / name / survey.FACTS
+    before = json.loads(path.read_text())
+    assert before["training_examples"] == 60
+    path.write_text(json.dumps({**before, "finished": False}))
+    result = forked.run("reproduce.py", arguments(made, "2", only=f"^{name}"))
+    assert result.returncode == 0, result.stderr
+    after = json.loads(path.read_text())
+    assert after["finished"] and after["training_examples"] == 60
 
 
 def test_profiles_and_a_failure(made):
@@ -312,6 +325,9 @@ def _suicide():
         (["--table=3", "--text=x"], "--text: not expected beside --table"),
         (["--table=3", "--only=("], "--only=(: expected a regular expression, found"),
         (["--table=3", "--only=agnews"], "--only=agnews: expected a pattern that is"),
+        (["--table=3", "--only=speed"], "--only=speed: expected a pattern that is"),
+        (["--table=4", "--output=README.md"], "--output: README.md/runs/laptop: Not a"),
+        (["--output=README.md"], "--output: README.md/runs: Not a"),
         (["--table=3", "--data_dir=nowhere"], "--data_dir=nowhere: expected a folder"),
         (["--table=3", "--variants=x"], "--variants: expected some of"),
         (["--table=5"], "--table=5: expected one of 2, 3, 4, figure2, fidelity, all"),
@@ -320,4 +336,32 @@ def _suicide():
     ],
 )
 def test_bad_flags(flags, message):
-    assert message in scripts.last_line(forked.run("reproduce.py", flags))
+    result = forked.run("reproduce.py", flags)
+    assert message in scripts.last_line(result)
+    assert "Traceback" not in result.stderr
+
+
+def test_a_run_that_is_not_there_leaves_no_folder(tmp_path):
+    flags = ["--figure=evolution", f"--workdir={tmp_path / 'typo'}", "--text=x"]
+    assert "typo" in scripts.last_line(forked.run("reproduce.py", flags))
+    assert not (tmp_path / "typo").exists()
+
+
+@pytest.mark.parametrize(
+    "task, name",
+    [
+        ("listops", "listops-1000"),
+        ("listops", "lra_release/listops-1000"),
+        ("listops", "lra_release/lra_release/listops-1000"),
+        ("wmt14_en_de", "wmt14_en_de"),
+        ("wmt14_en_fr", "wmt14-fr-en"),
+    ],
+)
+def test_data_of_the_paper_is_found(task, name, tmp_path):
+    setting = SCALES["paper"].settings[task]
+    places = Places(tmp_path / "output", "paper", tmp_path)
+    assert "data.dir" not in places.data(setting)
+    (tmp_path / name).mkdir(parents=True)
+    found = places.data(setting)
+    assert found["data.source"] == "files"
+    assert found["data.dir"] == str(tmp_path / name)

@@ -194,13 +194,26 @@ def test_speeds(tmp_path):
         for name, ratio in (("transformer", 1.0), ("transevolve-fullff-1", 1.76))
         for length in (1000, 2000)
     ]
-    died = {"benchmark": "speed", "model": "transformer", "length": 4000}
-    measured.append({**died, "not_run": "memory ran out"})
+    died = {"model": "transformer", "length": 4000, "not_run": "memory ran out"}
+    measured.append({"benchmark": "speed", **died})
+    alone = {"model": "transevolve-fullff-1", "length": 4000, "seconds": 2.0}
+    # Another command had it measured.
+    other = {"model": "transevolve-fullff-1-linear", "length": 5000, "seconds": 3.0}
+    measured += [{"benchmark": "speed", **row} for row in (alone, other)]
     table = tables.TABLES["4"]
     speeds = [*measured, {"benchmark": "x"}]
-    results = results_of([], folder=tmp_path, speeds=speeds, device="1 CPU")
+    memory = [{"benchmark": "memory", **died}]
+    results = results_of(
+        [], folder=tmp_path, speeds=speeds, memory=memory, device="1 CPU"
+    )
     _, sheet = table.sheets(PAPER, None, results)
-    *_, device, reason = sheet.notes
+    *_, device, reason, of_memory = sheet.notes
+    expected = "The memory of transformer was not measured at 4,000: memory ran out."
+    assert of_memory == expected
+    (row,) = rows(sheet, model="transevolve-fullff-1", length=4000)
+    assert (row["speed"], row["badge"]) == (None, OTHER_MEASURE)
+    (row,) = rows(sheet, model=other["model"])
+    assert (row["seconds"], row["published"]) == (3.0, None)
     assert device == "They were measured on 1 CPU, whatever trained."
     assert reason == "transformer was not timed at 4,000: memory ran out."
     (row,) = rows(sheet, model="transevolve-fullff-1", length=2000)
@@ -214,7 +227,7 @@ def test_speeds(tmp_path):
     assert (row["model"], row["published"]) == ("transformer-linear-favor", 5.7)
     (row,) = rows(sheet, model="Linformer", length=4000)
     assert (row["published"], row["badge"]) == (5.5, NOT_RUN)
-    (picture,) = sheet.pictures
+    picture, _ = sheet.pictures
     assert (tmp_path / picture.file).stat().st_size > 1000
     assert "1.76" in picture.alternative
 

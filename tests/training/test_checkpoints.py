@@ -33,7 +33,7 @@ def saved(tmp_path):
         for kind, step in kinds_and_steps:
             model.weight_0.assign(step)
             totals = Totals(0.1 * step, step, 3.0)
-            checkpoints.save(kind, RunState(step, 0, 0.1, None, 3, "sum", totals))
+            checkpoints.save(kind, RunState(step, 0, 0.1, None, None, 3, "sum", totals))
         return checkpoints
 
     return save
@@ -42,7 +42,7 @@ def saved(tmp_path):
 def test_the_state_comes_back_to_the_bit(saved):
     state, kind = saved((LAST, 7)).resume()
     assert kind == LAST
-    assert state == RunState(7, 0, 0.1, None, 3, "sum", Totals(0.1 * 7, 7, 3.0))
+    assert state == RunState(7, 0, 0.1, None, None, 3, "sum", Totals(0.1 * 7, 7, 3.0))
     assert isinstance(state.totals, Totals)
 
 
