@@ -1,30 +1,12 @@
 """The page of results in a browser: sorting, small screens, print and accessibility."""
 
-import shutil
-
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
+from tests.reproduction.browser import DESK, PHONE, open_all, serious_findings
 from tests.reproduction.whole import write_page
 
 pytestmark = pytest.mark.slow
-
-PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-KINDS, SERIOUS = ["violations", "incomplete"], {"serious", "critical"}
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("no browser here: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -33,34 +15,9 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture
-def open_page(chromium, address):
+def open_page(browse, address):
     """A function that opens the page; what goes wrong in it fails the test."""
-    complaints, contexts = [], []
-
-    def answer(route):
-        if route.request.url == address:
-            return route.continue_()
-        complaints.append(f"asked for {route.request.url}")
-        return route.abort()
-
-    def open_it(viewport=DESK, scheme="light"):
-        context = chromium.new_context(viewport=viewport, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.route("**/*", answer)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(address)
-        return page
-
-    yield open_it
-    for context in contexts:
-        context.close()
-    assert complaints == []
-
-
-def open_all(page):
-    page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
+    return lambda viewport=DESK, scheme="light": browse(address, viewport, scheme)
 
 
 def column(page, number):
@@ -137,15 +94,7 @@ def test_axe_finds_nothing_serious(open_page, scheme, viewport):
     page = open_page(viewport, scheme)
     open_all(page)
     page.locator("table.sortable button").first.click()
-    found = Axe().run(page, options={"resultTypes": KINDS}).response
-    assert len(found["passes"]) > 20
-    # Nor may there be anything serious that it cannot decide.
-    assert [
-        (rule["id"], [node["html"][:200] for node in rule["nodes"]])
-        for kind in KINDS
-        for rule in found[kind]
-        if rule["impact"] in SERIOUS
-    ] == []
+    assert serious_findings(page) == []
 
 
 def test_schemes_differ(open_page):

@@ -13,6 +13,7 @@ from reproduction import running, survey, tables
 from reproduction.experiment import Places
 from reproduction.scales import SCALES
 from tests import forked, scripts
+from tests.reproduction.browser import PHONE, open_all, serious_findings
 from tests.reproduction.made_data import make_data
 from training.interruption import EXIT_CODE
 from training.lock import LockedError
@@ -164,6 +165,16 @@ def test_results_are_whole(made):
     assert len(page) < 5_000_000
     for name in NAMES:
         assert name in page
+
+
+def test_the_report_in_a_browser(made, browse):
+    report = made / "output/results/smoke/report.html"
+    page = browse(report.as_uri(), PHONE)
+    open_all(page)
+    widths = page.locator("img").evaluate_all("all => all.map(one => one.naturalWidth)")
+    assert len(widths) > 8 and min(widths) > 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert serious_findings(page) == []
 
 
 def test_nothing_is_done_again(made):
