@@ -105,7 +105,8 @@ def _differences():
     return (
         "Laptop scale: it shows that everything runs and learns, and does not stand in "
         f"for the paper's. Here, and in brackets at the paper's scale: {changed}; "
-        "1 run (mean of 5), CPU (TPU v3-8)."
+        "1 run (mean of 5), CPU (TPU v3-8). TransEvolve follows the profile "
+        f"{paper['model.fidelity']}; see docs/fidelity.md."
     )
 
 
