@@ -132,7 +132,8 @@ def _probe(experiments, places: Places, strategy, tpu, path: Path):
                 reason = error if isinstance(error, UserError) else cli.explain(error)
                 if reason is None:
                     raise
-                problems.append(f"{_kind(experiment)}: {reason}")
+                name = f"{experiment.setting.name}/{experiment.variant}"
+                problems.append(f"{name}: {reason}")
     if problems:
         raise UserError("\n".join(problems))
     write_json(path, found)

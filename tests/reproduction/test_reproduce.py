@@ -338,7 +338,7 @@ def _suicide():
         (["--table=3", "--only=agnews"], "--only=agnews: expected a pattern that is"),
         (["--table=3", "--only=speed"], "--only=speed: expected a pattern that is"),
         (["--table=4", "--output=README.md"], "--output: README.md/runs/laptop: Not a"),
-        (["--output=README.md"], "--output: README.md/runs: Not a"),
+        (["--output=README.md"], "--output: README.md/runs/comparison: Not"),
         (["--table=3", "--data_dir=nowhere"], "--data_dir=nowhere: expected a folder"),
         (["--table=3", "--variants=x"], "--variants: expected some of"),
         (["--table=5"], "--table=5: expected one of 2, 3, 4, figure2, fidelity, all"),
