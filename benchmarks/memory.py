@@ -30,7 +30,7 @@ def measure(
     held before the calls and what `training.memory` says that a call takes.
     Ratios of memory are to the Transformer's peak, to the literal form's and to that of
     the floor without attention, where they were measured before: smaller is better.
-    A model that this machine has no memory for has a row that says so.
+    A model that this machine may have no memory for has a row that says so.
 
     Raises:
       UserError: if a model is unknown, not installed, or cannot attend causally where
@@ -96,7 +96,8 @@ def _peak(name, setting, batch_size, length):
         return peak_bytes()
 
     prepared = prepare(name, setting, batch_size, length)
-    if short := shortage(prepared.bytes, make_strategy("one_device")):
+    one_device = make_strategy("one_device")
+    if short := shortage(prepared.bytes, one_device, certain=True):
         return {"not_run": short}
     predicted = most() + prepared.bytes
     try:

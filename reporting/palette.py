@@ -56,7 +56,11 @@ def look(variant: str, number: int = 0) -> Look:
         forms = [name for name in known if base_of(name) == base]
         place, form = bases.index(base), forms.index(variant)
     else:
-        place, form = zlib.crc32(variant.encode()), 0
+        # Colours that no model of ours has.
+        more, form = divmod(zlib.crc32(variant.encode()), len(DASHES))
+        place = len(bases) + more % max(1, len(COLOURS) - len(bases))
     color = COLOURS[place % len(COLOURS)]
-    dashes = DASHES[(form + number) % len(DASHES)]
-    return Look(color, dashes, MARKERS[(place + number) % len(MARKERS)])
+    # Where dashes begin again, markers differ.
+    again, dashes = divmod(form + number, len(DASHES))
+    marker = MARKERS[(place + number + again) % len(MARKERS)]
+    return Look(color, DASHES[dashes], marker)

@@ -79,8 +79,12 @@ def attend(state: LinearState, depth: int, values):
     """What a depth attends: (batch, n, d), heads merged, of values (batch, m, d).
 
     Raises:
-      KeyError: if this depth has attended before.
+      ValueError: if this depth has attended before.
     """
+    if depth not in state.depths:
+        raise ValueError(
+            f"depth {depth} has attended before: expected once for each state"
+        )
     own = state.depths.pop(depth)
     queries, features = state.features["queries"], state.features["keys"]
 
