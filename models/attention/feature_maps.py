@@ -1,8 +1,8 @@
 """Feature maps: phi, with which phi(q) . phi(k) stands in for exp(q . k).
 
-To add one, write its class here and name it in `FEATURE_MAPS`. It is made of the size of
-a head, a seed for what it may draw, and its fields. Its `variants` are then variants of
-every model with linear attention.
+To add one, write its class here and name it in `FEATURE_MAPS`. It is made of the size
+of a head, a seed for what it may draw, and its fields. Its `variants` are then variants
+of every model with linear attention.
 """
 
 import abc

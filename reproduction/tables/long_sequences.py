@@ -69,9 +69,10 @@ def _speed(results):
     notes = [
         "Speed is that of training steps, as `python benchmark.py speed` measures it: "
         "models by turns on one machine, the median of the rounds' ratios.",
-        "The published ratios are from a TPU v3-8 and the authors' code. The form here "
-        "is exactly equal and needs fewer operations, so no verdict says that a ratio "
-        "is reproduced. TransEvolve's profile is the paper's.",
+        "TransEvolve's published ratios are from a TPU v3-8 and the authors' code, and "
+        "the other systems' from another paper. TransEvolve's default form here is "
+        "exactly equal and needs fewer operations, so no verdict says that a ratio is "
+        "reproduced. Its profile is the paper's.",
     ]
     if results.device:
         notes.append(f"They were measured on {results.device}, whatever trained.")
