@@ -17,6 +17,7 @@ from tests.models.builders import SMALL, TRANSFORMER, randomize
 pytestmark = pytest.mark.slow
 
 START, END = 1, 2
+LINEAR = {**SMALL, "attention": {"name": "linear", "feature_map": "elu1"}}
 SOURCE = np.array([[5, 3, 5, 4, 2], [4, 2, 0, 0, 0], [3, 3, 4, 2, 0]], "int32")
 
 
@@ -115,9 +116,10 @@ def test_a_beam_as_large_as_the_space_searches_all_of_it(alpha, config):
             assert tokens[row, rank, : len(text)].tolist() == text
 
 
-def test_scores_are_the_models_own():
+@pytest.mark.parametrize("config", [SMALL, LINEAR], ids=["slots", "states"])
+def test_scores_are_the_models_own(config):
     """Beams fork and merge; what is left scores what a full pass gives it."""
-    model, longest, beams = build(30), 10, 4
+    model, longest, beams = build(30, config), 10, 4
     tokens, scores = search(model, SOURCE, beams, longest)
     for texts in tokens:
         ended = (texts == END).any(axis=1)
@@ -321,7 +323,7 @@ def test_growing_caches_change_nothing(recent):
 
 
 @pytest.mark.parametrize(
-    "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
+    "config", [SMALL, TRANSFORMER, LINEAR], ids=["slots", "transformer", "states"]
 )
 def test_one_graph_serves_every_shape(config, recent):
     model, extra = build(20, config), 20

@@ -1,4 +1,4 @@
-"""Gradients of a scalar by a model's weights, on whichever Keras backend runs."""
+"""Gradients of a scalar, on whichever Keras backend runs."""
 
 import keras
 import numpy as np
@@ -31,6 +31,21 @@ def with_gradients(model, function, compiled=None):
     result, values = compute(model, function, compiled)
     names = [weight.path.split("/", 1)[1] for weight in model.trainable_variables]
     return result, dict(zip(names, map(np.asarray, values), strict=True))
+
+
+def by_inputs(scalar, *inputs):
+    """Those by inputs of a function: tensors, one for each."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.grad(scalar, argnums=tuple(range(len(inputs))))(*inputs)
+    import tensorflow as tf
+
+    inputs = [tf.convert_to_tensor(x) for x in inputs]
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        value = scalar(*inputs)
+    return tape.gradient(value, inputs)
 
 
 def _tensorflow(model, function, compiled):

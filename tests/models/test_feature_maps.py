@@ -1,6 +1,5 @@
 """Feature maps against their formulas, and FAVOR+ against the softmax."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -12,6 +11,7 @@ from models.attention.feature_maps import (
 )
 from models.attention.linear import LinearAttention
 from tests.models.builders import numpy
+from tests.models.gradients import by_inputs
 
 pytestmark = pytest.mark.jax
 
@@ -72,7 +72,8 @@ def test_gradients_are_those_of_differences(name, changes):
         return ops.sum(features / total * direction)
 
     for scalar in (of_keys, of_queries):
-        found, step = slopes(scalar, x), 1e-3
+        (found,), step = by_inputs(scalar, x), 1e-3
+        found = numpy(found)
         expected = np.zeros_like(x)
         for place in np.ndindex(x.shape):
             ends = [x.copy(), x.copy()]
@@ -82,20 +83,6 @@ def test_gradients_are_those_of_differences(name, changes):
             expected[place] = (above - below) / (ends[0][place] - ends[1][place])
         scale = np.abs(expected).max()
         np.testing.assert_allclose(found, expected, rtol=0, atol=0.01 * scale)
-
-
-def slopes(scalar, x):
-    if keras.backend.backend() == "jax":
-        import jax
-
-        return np.asarray(jax.grad(scalar)(x))
-    import tensorflow as tf
-
-    x = tf.constant(x)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        value = scalar(x)
-    return tape.gradient(value, x).numpy()
 
 
 @pytest.mark.parametrize("name", ["elu1", "favor"])

@@ -9,30 +9,68 @@ from models.attention.linear_evolving import LinearEvolvingAttention
 from models.attention.linear_fast import CHUNK
 from tests.models.builders import at_once, numpy, randomize
 from tests.models.forms import in_float64, key_biases
-from tests.models.linear_oracle import assert_near, oracle
+from tests.models.gradients import by_inputs
+from tests.models.linear_oracle import assert_near, oracle, oracle_gradients
 
 pytestmark = pytest.mark.jax
 
 WIDTH, HEADS, DEPTHS, BATCH, LENGTH = 32, 4, 3, 2, CHUNK + 9
 
 
-def elu1(x):
-    return np.where(x > 0, x + 1, np.exp(x))
+class Elu:
+    """phi, and the gradient that it hands back."""
+
+    arguments = {"feature_map": "elu1"}
+
+    def phi(self, x, layer):
+        return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
+
+    def back(self, x, gradient, layer):
+        return gradient * np.where(x > 0, 1, np.exp(np.minimum(x, 0)))
 
 
-def dpfp(x, nu):
-    r = np.maximum(np.concatenate([x, -x], axis=-1), 0)
-    return np.concatenate([r * np.roll(r, -i, axis=-1) for i in range(1, nu + 1)], -1)
+class Dpfp:
+    def __init__(self, nu):
+        self.arguments = {"feature_map": "dpfp", "nu": nu}
+        self.shifts = range(1, nu + 1)
+
+    def phi(self, x, layer):
+        r = np.maximum(np.concatenate([x, -x], axis=-1), 0)
+        return np.concatenate([r * np.roll(r, -i, axis=-1) for i in self.shifts], -1)
+
+    def back(self, x, gradient, layer):
+        r = np.maximum(np.concatenate([x, -x], axis=-1), 0)
+        total = np.zeros_like(r)
+        parts = np.split(gradient, len(self.shifts), axis=-1)
+        for i, part in zip(self.shifts, parts, strict=True):
+            total += part * np.roll(r, -i, axis=-1) + np.roll(part * r, i, axis=-1)
+        above, below = np.split(total * (r > 0), 2, axis=-1)
+        return above - below
+
+
+class Favor:
+    """exp(w x - |x|^2 / 2): what is taken out of queries and keys is in here."""
+
+    arguments = {
+        "feature_map": "favor",
+        "num_features": 24,
+        "orthogonal": True,
+        "redraw_every": 0,
+        "kernel": "softmax",
+    }
+
+    def phi(self, x, layer):
+        squares = (x**2).sum(axis=-1, keepdims=True)
+        return np.exp(x @ layer.feature_map.vectors[0].T - squares / 2)
+
+    def back(self, x, gradient, layer):
+        by_exponents = gradient * self.phi(x, layer)
+        total = by_exponents.sum(axis=-1, keepdims=True)
+        return by_exponents @ layer.feature_map.vectors[0] - x * total
 
 
 EACH_MAP = pytest.mark.parametrize(
-    "phi, feature_map",
-    [
-        (elu1, {"feature_map": "elu1"}),
-        (lambda x: dpfp(x, 1), {"feature_map": "dpfp", "nu": 1}),
-        (lambda x: dpfp(x, 3), {"feature_map": "dpfp", "nu": 3}),
-    ],
-    ids=["elu1", "dpfp", "dpfp-3"],
+    "map_", [Elu(), Dpfp(1), Dpfp(3), Favor()], ids=["elu1", "dpfp", "dpfp-3", "favor"]
 )
 EACH_USE = pytest.mark.parametrize("use", ["self", "causal", "cross"])
 
@@ -64,13 +102,13 @@ def by_head(x):
     return np.moveaxis(x.reshape(*x.shape[:-1], HEADS, -1), -2, -3)
 
 
-def weighted(phi, queries, keys, biases, values, real, causal):
+def weighted(map_, layer, queries, keys, biases, values, real, causal):
     """What is attended at each depth, by `oracle`, of arrays with heads merged.
 
     Args:
       biases: (batch, heads, keys, depths).
     """
-    features = (phi(by_head(x)) for x in (queries, keys))
+    features = (map_.phi(by_head(x), layer) for x in (queries, keys))
     biases = np.where(real[:, None, :, None], biases, -np.inf)
     found = np.moveaxis(oracle(*features, biases, by_head(values), causal), -3, -2)
     return found.reshape(*found.shape[:-2], -1)
@@ -79,9 +117,9 @@ def weighted(phi, queries, keys, biases, values, real, causal):
 @EACH_MAP
 @EACH_USE
 @pytest.mark.parametrize("fidelity", ["paper", "official"])
-def test_time_evolving(phi, feature_map, use, fidelity):
+def test_time_evolving(map_, use, fidelity):
     layer = LinearEvolvingAttention(
-        HEADS, DEPTHS, use, fidelity=fidelity, **feature_map
+        HEADS, DEPTHS, use, fidelity=fidelity, **map_.arguments
     )
     layer.build((None, None, WIDTH))
     randomize(layer)
@@ -93,24 +131,31 @@ def test_time_evolving(phi, feature_map, use, fidelity):
     assert np.ptp(biases, axis=2).mean() > 1
     size = (2 * WIDTH if fidelity == "official" else WIDTH) / HEADS
     root = size**-0.25  # of the scale of the scores
-    expected = weighted(
-        phi, root * queries, root * keys, biases, values, real, use == "causal"
-    )
+    queries, keys = root * queries, root * keys
+    causal = use == "causal"
+    expected = weighted(map_, layer, queries, keys, biases, values, real, causal)
     found = attended(layer, x, context, values.astype("float32"), real)
     assert_near(found, expected)
 
 
+def linear_transformer(map_, use):
+    """A layer, and its kernels in float64, scaled where it scales what they give."""
+    layer = LinearAttention(HEADS, 1, use, **map_.arguments)
+    layer.build((None, None, WIDTH))
+    kernels = [numpy(weight).astype("float64") for weight in layer.weights]
+    query, key, value = np.split(np.concatenate(kernels, axis=1), 3, axis=1)
+    scale = (WIDTH / HEADS) ** -0.25 if layer.feature_map.is_softmax else 1
+    return layer, scale * query, scale * key, value
+
+
 @EACH_MAP
 @EACH_USE
-def test_the_linear_transformer(phi, feature_map, use):
-    layer = LinearAttention(HEADS, 1, use, **feature_map)
-    layer.build((None, None, WIDTH))
+def test_the_linear_transformer(map_, use):
+    layer, query, key, value = linear_transformer(map_, use)
     x, context, real = inputs(use)
-    kernels = [numpy(weight).astype("float64") for weight in layer.weights]
-    kernels = np.concatenate(kernels, axis=1)
-    query, key, value = np.split(kernels, 3, axis=1)
     expected = weighted(
-        phi,
+        map_,
+        layer,
         x @ query,
         context @ key,
         np.zeros((BATCH, HEADS, LENGTH, 1)),
@@ -121,15 +166,15 @@ def test_the_linear_transformer(phi, feature_map, use):
     assert_near(attended(layer, x, context, [context], real), expected)
 
 
-@EACH_MAP
-def test_without_time_it_is_the_linear_transformer(phi, feature_map):
+@pytest.mark.parametrize("map_", [Elu(), Dpfp(1), Dpfp(3)])
+def test_without_time_it_is_the_linear_transformer(map_):
     """One depth of one head, whose head has as many numbers: it is twice as wide."""
-    evolving = LinearEvolvingAttention(1, **feature_map)
+    evolving = LinearEvolvingAttention(1, **map_.arguments)
     evolving.build((None, None, WIDTH))
     evolving.time_coefficients.assign(0 * evolving.time_coefficients)
     kernels = evolving.query_kernel, evolving.key_kernel
     query, key = (evolving.scale**0.5 * numpy(kernel) for kernel in kernels)
-    linear = LinearAttention(1, **feature_map)
+    linear = LinearAttention(1, **map_.arguments)
     linear.build((None, None, 2 * WIDTH))
     kernel = np.concatenate([query, key, np.eye(WIDTH, 2 * WIDTH)], axis=1)
     wider = (0, WIDTH)
@@ -138,3 +183,45 @@ def test_without_time_it_is_the_linear_transformer(phi, feature_map):
     padded = np.pad(x, ((0, 0), (0, 0), wider))
     expected = attended(linear, padded, padded, [padded])[..., :WIDTH]
     assert_near(attended(evolving, x, x, [x]), expected)
+
+
+@EACH_MAP
+@pytest.mark.parametrize("use", ["self", "causal"])
+def test_gradients_go_through_features(map_, use):
+    """By the input, from which queries, keys and values come."""
+    layer, query, key, value = linear_transformer(map_, use)
+    x, _, real = inputs(use)
+    direction = np.random.default_rng(3).normal(size=x.shape).astype("float32")
+    expected = np.zeros(x.shape)
+    queries, keys = by_head(x @ query), by_head(x @ key)
+    by_queries, by_keys, _, by_values = oracle_gradients(
+        map_.phi(queries, layer),
+        map_.phi(keys, layer),
+        np.where(real[:, None, :, None], np.zeros((BATCH, HEADS, LENGTH, 1)), -np.inf),
+        by_head(x @ value)[None],
+        by_head(direction)[None],
+        use == "causal",
+    )
+    for kernel, gradient in (
+        (query, map_.back(queries, by_queries, layer)),
+        (key, map_.back(keys, by_keys, layer)),
+        (value, by_values[0]),
+    ):
+        merged = np.moveaxis(gradient, -3, -2).reshape(x.shape)
+        expected += merged @ kernel.T
+
+    def scalar(x):
+        state = layer(x, x, real)
+        return ops.sum(layer.attend(state, 0, x) * direction)
+
+    (found,) = by_inputs(scalar, x)
+    assert_near(numpy(found), expected, 1e-4)
+
+
+def test_a_depth_attends_once():
+    layer = LinearEvolvingAttention(HEADS, **Elu.arguments)
+    x, *_ = inputs("self")
+    state = layer(x, x)
+    layer.attend(state, 0, x)
+    with pytest.raises(ValueError, match="depth 0 has attended before"):
+        layer.attend(state, 0, x)

@@ -12,6 +12,7 @@ from models.attention.heads import merge_heads, split_heads
 from models.attention.linear_fast import CHUNK, CHUNKS, SHORT, SUMS
 from models.attention.linear_safe import Keys
 from tests.models.builders import at_once, numpy
+from tests.models.gradients import by_inputs
 from tests.models.linear_oracle import (
     DEPTHS,
     FEATURES,
@@ -69,16 +70,7 @@ def gradients(arrays, direction, causal, dtype="float32", wrap=at_once):
         return ops.sum(ops.cast(outputs, "float32") * direction)
 
     def slopes(*inputs):
-        if keras.backend.backend() == "jax":
-            import jax
-
-            return jax.grad(scalar, argnums=(0, 1, 2, 3))(*inputs)
-        import tensorflow as tf
-
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            total = scalar(*inputs)
-        return tape.gradient(total, inputs)
+        return by_inputs(scalar, *inputs)
 
     return [numpy(x) for x in wrap(slopes)(*map(ops.convert_to_tensor, inputs))]
 
@@ -170,10 +162,13 @@ def test_forms_have_the_fewest_operations():
     assert form_of(None, None, FEATURES, width, True) == CHUNKS
 
 
-@pytest.mark.parametrize("length", [5 * 4, 25 * 4, 103])
+@pytest.mark.parametrize("length", [8, 5 * 4, 25 * 4, 103])
 @pytest.mark.parametrize("spread", [1, 200])
 def test_more_chunks_than_one_product_takes(length, spread, monkeypatch):
-    """So they go in groups, and 25 of them in groups of groups."""
+    """So they go in groups, and 25 of them in groups of groups.
+
+    At length 8 the fast evaluation is one product, and the safe one has two chunks.
+    """
     monkeypatch.setattr(linear_fast, "CHUNK", 4)
     arrays = draw(length, spread, zeros=0.3, padding=0.2)
     found, _ = compute(*arrays, True)

@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from models import variants
-from reporting.palette import look
+from reporting.palette import DASHES, look
 from reproduction import pictures
 from reproduction.pictures import against_length, learning_curves
 from reproduction.survey import survey
@@ -124,6 +124,14 @@ def test_a_variant_looks_alike_everywhere(name):
     assert look(name) == look(name)
     assert look(name).color == look(name, 1).color
     assert look(name) != look(name, 1)
+
+
+def test_no_two_look_alike():
+    names = [*variants(), "pytorch", "keras-hub"]
+    assert len({look(name) for name in names}) == len(names)
+    # As of more forms of a model than there are dashes.
+    numbers = range(len(DASHES) + 3)
+    assert len({look("transformer", number) for number in numbers}) == len(numbers)
 
 
 @pytest.mark.parametrize("name", [*variants(), "unknown to this version"])
