@@ -32,7 +32,9 @@ def models(size: str = "small", lengths: str = "1000,2000,3000,4000") -> Group:
 
         names = variants(in_paper=True)
         flags.DEFINE_list(
-            "models", names, "Variants; for speed also keras-hub, pytorch."
+            "models",
+            names,
+            "Variants; for speed also keras-hub and pytorch, for memory keras-hub.",
         )
         flags.DEFINE_enum("size", size, ["small", "base"], "Width 256 or 512.")
         flags.DEFINE_list("lengths", lengths.split(","), "Tokens in a sequence.")

@@ -1,10 +1,12 @@
 """Checkpoints keep every variable, and damage is found and survived."""
 
 import keras
+import numpy as np
 import pytest
 
 from common.checksums import DamagedError
 from common.errors import UserError
+from models import build_classifier, variant_config
 from training.checkpoints import BEST, LAST, RESUME, Checkpoints, RunState
 from training.metrics import Totals
 
@@ -123,3 +125,22 @@ def test_those_of_older_code_are_refused(saved, tmp_path):
     (tmp_path / "checkpoints/best/checkpoint").touch()
     with pytest.raises(UserError, match="found those of an older one"):
         checkpoints.restore_best()
+
+
+def test_redrawing_goes_on_where_it_was(tmp_path):
+    def make():
+        config = variant_config("transformer-linear-favor")
+        sizes = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "ffn_dim": 8}
+        attention = {**config["attention"], "num_features": 4, "redraw_every": 2}
+        config = {**config, **sizes, "dropout": 0.0, "attention": attention}
+        return build_classifier(config, vocabulary_size=5, num_classes=2)
+
+    model, resumed, texts = make(), make(), np.array([[1, 2, 3, 4]])
+    for _ in range(3):
+        model(texts, training=True)
+    Checkpoints(tmp_path, model).save(LAST, RunState(3))
+    Checkpoints(tmp_path, resumed).resume()
+    for _ in range(2):  # of one draw, and of the next
+        expected, found = model(texts, training=True), resumed(texts, training=True)
+        np.testing.assert_array_equal(found, expected)
+    assert (np.array(make()(texts)) != np.array(found)).any()
