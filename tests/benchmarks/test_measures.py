@@ -255,7 +255,7 @@ def peak_of(call, monkeypatch):
 
 
 def test_what_is_predicted_not_to_fit_is_not_called(monkeypatch):
-    monkeypatch.setattr(memory, "shortage", lambda wanted, _: f"{wanted} bytes")
+    monkeypatch.setattr(memory, "shortage", lambda wanted, *_, **__: f"{wanted} bytes")
     found = peak_of(lambda: pytest.fail("was called"), monkeypatch)
     assert found == {"not_run": "70 bytes"}
 
