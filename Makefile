@@ -20,8 +20,7 @@ INSTALLED_DEV := $(INSTALLED)-dev
 RUNS ?= runs/reproduce
 # Two files of tests at a time; WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-SELECTED :=
-PYTEST = $(BIN)/python -m pytest $(WORKERS) $(SELECTED)
+PYTEST = $(BIN)/python -m pytest $(WORKERS)
 
 .PHONY: setup setup-dev reproduce lint test test-fast test-all
 
@@ -58,11 +57,10 @@ test: lint
 	KERAS_BACKEND=jax $(PYTEST) -m "jax and not long" tests/models
 	$(PYTEST) tests
 
-test-fast: SELECTED = -m "not slow and not script and not long"
 test-fast: lint
 	@echo "Testing what is quick to test, on TensorFlow"
-	$(PYTEST) tests
+	$(PYTEST) -m "not slow and not script and not long" tests
 
-# Instead of pyproject.toml's -m "not long".
-test-all: SELECTED = -m ""
 test-all: test
+	@echo "Testing what takes long, on TensorFlow"
+	$(PYTEST) -m long tests
