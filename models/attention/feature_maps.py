@@ -223,7 +223,12 @@ def _elu1(x):
     As a sum in which e^x is whole: what elu(x) rounds off is all of e^x at x = -17.
     """
     features = _exp(ops.minimum(x, 0)) + ops.relu(x)
-    return features, lambda slopes: slopes * ops.minimum(features, 1)
+
+    def backward(slopes):
+        # Not slopes * min(features, 1), an array which would be made long before.
+        return ops.where(features < 1, slopes * features, slopes)
+
+    return features, backward
 
 
 def _exp(x):

@@ -94,7 +94,11 @@ def share(queries, keys, columns, causal: bool, num_depths: int, size: int):
                 gradients = gradients[0]
             d_totals, gradients = gradients[1], gradients[2:]
             d_columns, d_sums = _times_transposed(form, queries, keys, inside, d_totals)
-            own = (d_totals, columns, sums_of_columns, d_sums)
+            # Needs what the first depth hands back. Otherwise X of all depths is joined
+            # as soon as it is there, which is when memory is fullest.
+            total = ops.sum(d_totals)
+            late = ops.where(ops.isnan(total), total, columns)
+            own = (d_totals, late, sums_of_columns, d_sums)
             slopes, weighted, sums, d_sums = (
                 ops.concatenate([*gradients[i::4], own[i]], axis=-1) for i in range(4)
             )

@@ -185,6 +185,17 @@ def test_the_prediction_is_what_is_measured(length):
         assert any(is_as_predicted(name, length) for _ in range(3)), name
 
 
+@pytest.mark.long
+def test_linear_attention_takes_at_most_a_quarter_more_than_none():
+    names = ["transevolve-fullff-1-none", "transevolve-fullff-1-linear"]
+    assert any(ratio_to_floor(names, 16_000) <= 1.25 for _ in range(3))
+
+
+def ratio_to_floor(names, length):
+    *_, row = benchmark.measure(names, [length])
+    return row["memory_ratio_to_floor"]
+
+
 def is_as_predicted(name, length):
     """On a busy machine operations overlap that do not elsewhere, and hold more."""
     (row,) = benchmark.measure([name], [length])
