@@ -61,7 +61,7 @@ ACCURACY = {
     },
 }
 
-# Appendix B: how far the accuracies of five runs lie from their mean, in points.
+# Appendix C: how far the accuracies of five runs lie from their mean, in points.
 ACCURACY_SPREAD = {"ag_news": 0.2, "imdb": 0.2, "listops": 0.8, "char_imdb": 0.3}
 
 # Rows of other systems: table 3's are from Tay et al. 2020, table 4's from Peng et al.

@@ -108,7 +108,7 @@ def export(
 def _round(run: Run, model: keras.Model, dtype: str) -> dict:
     """Rounds the weights; {score: [before, after]} on validation data."""
     before = run.task.evaluate(model, "validation", run.strategy).scores
-    for weight in model.weights:
+    for weight in model.trainable_weights:
         weight.assign(tf.cast(tf.cast(weight.value, dtype), weight.dtype))
     after = run.task.evaluate(model, "validation", run.strategy).scores
     return {name: [before[name], after[name]] for name in run.task.score_names}

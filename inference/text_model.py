@@ -33,7 +33,8 @@ class TextModel(tf.Module, ABC):
     Args:
       model: trained. Its weights are used, not copied, if they are stored as they are.
       tokenizer: see `data.tokenizers`.
-      dtype: of the stored weights; a call casts them to the model's own first.
+      dtype: of the stored trainable weights; a call casts them to the model's own
+        first. The others, such as counters, are stored as they are.
 
     Raises:
       UserError: if a weight is not finite.
@@ -50,7 +51,7 @@ class TextModel(tf.Module, ABC):
         self.modules = tokenizer.modules
         self.weights = [
             weight.value
-            if weight.dtype == dtype
+            if weight.dtype == dtype or not weight.trainable
             else tf.Variable(tf.cast(weight.value, dtype), name=weight.path)
             for weight in model.weights
         ]

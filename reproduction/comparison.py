@@ -82,18 +82,28 @@ def _sheet(task, runs):
         key, digits = _key(source, name), DIGITS.get(name, 2)
         title = f"{best}{source} {title}"
         columns.append(Column(key, title, digits, deviation=f"{key}_std"))
+    place = counted_in(runs)
     columns += [
         Column("parameters", "parameters", 0),
         Column("runs", "runs", 0),
         Column("finished", "finished", 0),
-        Column("epochs", "epochs", 1),
-        Column("steps", "steps", 0),
+        Column(f"{place}s", f"{place}s", 1 if place == "epoch" else 0),
     ]
     notes = _notes(runs, rows, repeated)
     sheet = Sheet(f"comparison-{task}", task, columns, rows, notes)
-    if any(column.key == "epochs" for column in sheet.filled):
-        columns.pop()  # where epochs count, steps say nothing
     return sheet._replace(columns=sheet.filled)
+
+
+def counted_in(runs: list[Run]) -> str:
+    """ "epoch" or "step": by which of them runs of one task are compared.
+
+    An epoch may have other steps with another seed. So what is trained for a number of
+    steps is compared by these.
+    """
+    if any(run.config.get("train.steps") for run in runs):
+        return "step"
+    rows = [row for run in runs for row in (*run.training, *run.validations)]
+    return "epoch" if rows and all("epoch" in row for row in rows) else "step"
 
 
 def _one_a_seed(runs):

@@ -12,7 +12,7 @@ from reproduction.survey import Run
 from training.config import flatten
 from training.evaluation import result_name
 
-# Fields that say where data lies, in which processes of a run may differ.
+# Fields that say where data lies.
 PLACES = {"data.source", "data.dir", "data.cache_dir", "data.vocab_file"}
 
 
@@ -108,7 +108,7 @@ class Places:
       data_dir: folder with the data as its authors ship it, or None.
     """
 
-    VOCABULARIES = ("bert_base_uncased_vocab.txt", "vocab.txt")
+    VOCABULARY = "bert_base_uncased_vocab.txt"
 
     def __init__(self, output: Path, scale: str, data_dir: Path | None = None):
         if data_dir is not None and not data_dir.is_dir():
@@ -129,7 +129,7 @@ class Places:
             fields |= {"data.source": "files", "data.dir": str(folder)}
         elif setting.needs_folder:
             return None
-        vocabulary = self._find(self.VOCABULARIES)
+        vocabulary = self._find([self.VOCABULARY])
         if vocabulary is not None and _takes_vocabulary(setting):
             fields["data.vocab_file"] = str(vocabulary)
         return fields

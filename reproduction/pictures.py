@@ -10,7 +10,7 @@ from common.paths import make_path
 from reporting.palette import look
 from reporting.plots import LABELS, plot_against_length
 from reporting.png import write_png
-from reproduction.comparison import best_validation, kind_of, number
+from reproduction.comparison import best_validation, counted_in, kind_of, number
 from reproduction.settings import group
 from reproduction.sheet import Picture
 from reproduction.survey import Run
@@ -21,7 +21,6 @@ MOST_LINES = 12  # more cannot be told apart
 # Characters of a legend's line: of two beside each other, and of one alone.
 SHORT_LABEL, LONGEST_LABEL = 32, 64
 WORDS = {
-    "seconds_per_1000_tokens": ("Seconds per 1,000 tokens", "{:.3g}"),
     "ratio_to_transformer": ("Speed over the Transformer's", "{:.2f}"),
     "peak_memory_mb": ("Peak memory in MB", "{:,.0f}"),
 }
@@ -73,7 +72,7 @@ def learning_curves(
     Returns:
       The picture; None if no run has validated.
     """
-    place, panels = _place(runs), []
+    place, panels = counted_in(runs), []
     lines, left_out = _lines(runs)
     for field, factor, heading in (
         ("loss", 1, "validation loss"),
@@ -100,28 +99,22 @@ def learning_curves(
 
 
 def against_length(
-    rows: list[dict], fields: list[str], title: str, folder: Path, name: str
+    rows: list[dict], field: str, title: str, folder: Path, name: str
 ) -> Picture:
     """Draws speed or memory against length, a line for each model.
 
     Args:
       rows: of `benchmarks.speed` or `benchmarks.memory`; what has no `length` is left
         out.
-      fields: keys of `reporting.plots.LABELS`.
+      field: "ratio_to_transformer" or "peak_memory_mb".
       title: of the picture.
       folder: where to write the PNG.
       name: of the PNG, with its ending.
     """
-    rows = [_per_token(row) for row in rows if "length" in row]
-    plot_against_length(rows, fields, title, make_path(folder, "folder") / name)
-    words = [_tell_field(rows, field) for field in fields]
-    labels = " and ".join(LABELS[field] for field in fields)
-    return Picture(name, f"{title}: {labels}, by length.", " ".join(words))
-
-
-def _place(runs):
-    rows = [row for run in runs for row in run.validations]
-    return "epoch" if rows and all("epoch" in row for row in rows) else "step"
+    rows = [row for row in rows if "length" in row]
+    plot_against_length(rows, [field], title, make_path(folder, "folder") / name)
+    caption = f"{title}: {LABELS[field]}, by length."
+    return Picture(name, caption, _tell_field(rows, field))
 
 
 def _lines(runs):
@@ -200,13 +193,6 @@ def _tell(title, curves, place):
         f"{what} of {len(ends)} lines: {best.label} ends {words[0]}, {path(best)}; "
         f"{others[-1].label} ends {words[1]}, {path(others[-1])}."
     )
-
-
-def _per_token(row):
-    if "seconds_per_1000_tokens" in row or not {"seconds", "batch"} <= row.keys():
-        return row
-    seconds = 1000 * row["seconds"] / row["batch"] / row["length"]
-    return {**row, "seconds_per_1000_tokens": seconds}
 
 
 def _tell_field(rows, field):

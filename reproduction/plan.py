@@ -45,7 +45,7 @@ def plan(
 ) -> Sheet:
     """A row for each run, with an estimate of its time on this machine.
 
-    Runs that differ only in seed, learning rate or profile take the same time: one of
+    Runs that differ only in seed, learning rate or a choice take the same time: one of
     them is probed, by a few updates and a part of its evaluation.
 
     Raises:
@@ -82,7 +82,8 @@ def plan(
         "Minutes are those of this machine, estimated from "
         f"{TIMED} updates of each kind of run. Beam search is timed on an untrained "
         "model, whose translations are long. Tables 4 and all measure speed and memory "
-        "afterwards, which is not in the sum. Disk is that of checkpoints."
+        "afterwards, which is not in the sum. A run that was stopped counts whole. "
+        "Disk is that of checkpoints."
     ]
     return Sheet("plan", "Plan", COLUMNS, [*rows, total], notes)
 
@@ -109,7 +110,10 @@ def accuracy_of_plan(experiments: list[Experiment], places: Places) -> str | Non
 
 def _kind(experiment):
     setting = experiment.setting
-    return f"{setting.name}/{experiment.variant}, {' and '.join(setting.splits)}"
+    # Of the profiles only this one has weights of its own.
+    official = experiment.changes.get("model.fidelity") == "official"
+    name = f"{setting.name}/{experiment.variant}{', official' * official}"
+    return f"{name}, {' and '.join(setting.splits)}"
 
 
 def _state(experiment, places):

@@ -17,6 +17,7 @@ from reproduction.running import run_all
 from reproduction.scales import SCALES
 from reproduction.sheet import Picture, Sheet
 from reproduction.tables.table import Results
+from training import cli
 
 MEASURED = (measure.SPEED, measure.MEMORY)
 # Of a command that runs for days.
@@ -159,9 +160,19 @@ class Reproduction:
         logger.info("report: %s", path)
 
     def _in_between(self):
-        """Writes the results, if that is a while ago."""
+        """Writes the results, if that is a while ago.
+
+        Runs go on where that fails, as on a disk that is full for a while. At the end
+        it is told again.
+        """
         if time.monotonic() - self._written > SECONDS_BETWEEN_RESULTS:
-            self.write()
+            try:
+                self.write()
+            except Exception as error:
+                logger.warning(
+                    "results were not written, runs go on: %s",
+                    cli.explain(error) or f"{type(error).__name__}: {error}",
+                )
 
     def _scale_of(self, table):
         """The scale with the models that a table shows."""

@@ -113,6 +113,10 @@ class TimeEvolvingAttention(Attention):
         )
         return ops.reshape(directions, (self.projected_dim, -1))
 
+    def constants(self):
+        """The `directions` that give b^l."""
+        return self.directions()
+
     def products(self, batch_size, length):
         """Those of the block's start: Q, K and Q K^T. A subclass adds its own."""
         units, size = batch_size * self.num_heads, self.projected_dim // self.num_heads

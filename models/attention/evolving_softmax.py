@@ -55,10 +55,6 @@ class EvolvingSoftmaxAttention(TimeEvolvingAttention):
     are known before the first depth runs. A subclass has `call` and `attend`.
     """
 
-    def constants(self):
-        """The `directions` that give b^l."""
-        return self.directions()
-
     def empty_cache(self, batch_size, beams):
         """`Cache`."""
         heads, depths = self.num_heads, self.num_depths

@@ -150,7 +150,7 @@ class Favor(FeatureMap):
 
     def queries(self, x, draw=0):
         """See `FeatureMap`."""
-        x, projected = self._project(x, draw)
+        _, projected = self._project(x, draw)
         if self.kernel == "relu":
             return self._relu(projected)
         return self._scaled(_exp(projected - _largest(projected)))

@@ -11,6 +11,7 @@ from models.attention.linear_safe import (
     Keys,
     Sums,
     divided,
+    largest,
     log,
     read,
     sums_of,
@@ -61,8 +62,7 @@ def attend_step(state: LinearStep, depth, values):
     own = with_ones(ops.reshape(values, (batch, beams, heads, 1, width // heads)))
     sums = ops.exp(before - maxima) * sums + ops.exp(logs - maxima) * own
     weights = state.queries + maxima[..., 0]
-    largest = ops.maximum(ops.max(weights, axis=-1, keepdims=True), FLOOR)
-    weights = ops.exp(weights - largest)
+    weights = ops.exp(weights - largest(weights, axis=-1))
     attended = divided(ops.einsum("bnhf,bnhfv->bnhv", weights, sums))
     attended = ops.reshape(attended, (batch, beams, width))
     cache = list(state.cache)

@@ -44,10 +44,6 @@ class LinearEvolvingAttention(LinearFeatures, TimeEvolvingAttention):
         """Of keys that are scaled, as `_keys` are."""
         return super().directions() / self._root
 
-    def constants(self):
-        """The `directions` that give b^l."""
-        return self.directions()
-
     def empty_cache(self, batch_size, beams):
         """A `State` a depth; see `linear_decoding.LinearStep`."""
         size = self.hidden_dim // self.num_heads

@@ -35,14 +35,14 @@ class LinearState(NamedTuple):
       features: {"queries": phi(q), "keys": phi(k)}, (batch, heads, length, f), for the
         safe evaluation. A depth hands them on to the next. If all took the same ones,
         the backward pass would add up zeros of each depth that took the fast one.
-      safe: scalar, whether the fast evaluation serves.
+      sound: scalar, whether the fast evaluation serves.
     """
 
     causal: bool
     shared: Any
     depths: dict
     features: dict
-    safe: Any
+    sound: Any
 
 
 def start(queries, keys: Keys, causal: bool, size: int) -> LinearState:
@@ -71,8 +71,8 @@ def start(queries, keys: Keys, causal: bool, size: int) -> LinearState:
     )
     depths = map(linear_fast.Depth, *columns, carriers)
     features = {"queries": queries, "keys": keys.features}
-    safe = ops.stop_gradient(ops.all(sound))
-    return LinearState(causal, shared, dict(enumerate(depths)), features, safe)
+    sound = ops.stop_gradient(ops.all(sound))
+    return LinearState(causal, shared, dict(enumerate(depths)), features, sound)
 
 
 def attend(state: LinearState, depth: int, values):
@@ -97,7 +97,7 @@ def attend(state: LinearState, depth: int, values):
         attended = linear_safe.attend(queries, keys, by_head, state.causal)
         return merge_heads(ops.cast(attended, values.dtype)), queries, features
 
-    attended, queries, features = ops.cond(state.safe, fast, safe)
+    attended, queries, features = ops.cond(state.sound, fast, safe)
     state.features.update(queries=queries, keys=features)
     return attended
 

@@ -90,7 +90,7 @@ def _speed(results):
         pictures.append(
             against_length(
                 list(measured.values()),
-                ["ratio_to_transformer"],
+                "ratio_to_transformer",
                 "Training speed",
                 results.folder,
                 "speed.png",
@@ -100,7 +100,7 @@ def _speed(results):
         pictures.append(
             against_length(
                 results.memory,
-                ["peak_memory_mb"],
+                "peak_memory_mb",
                 "Memory of training",
                 results.folder,
                 "memory.png",

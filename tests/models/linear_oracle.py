@@ -86,7 +86,7 @@ def masked(biases):
     return np.where(np.isfinite(biases), biases, MASKED).astype("float32")
 
 
-def assert_near(found, expected, tolerance=1e-5):
-    """The tolerance is a share of the largest entry."""
-    scale = np.abs(expected).max() or 1
+def assert_near(found, expected, tolerance=1e-5, least=0.0):
+    """The tolerance is a share of the largest entry, or of `least` if that is more."""
+    scale = max(np.abs(expected).max(), least) or 1
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)

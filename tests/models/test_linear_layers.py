@@ -102,6 +102,12 @@ def by_head(x):
     return np.moveaxis(x.reshape(*x.shape[:-1], HEADS, -1), -2, -3)
 
 
+def merged(x):
+    """Inverse of `by_head`."""
+    x = np.moveaxis(x, -3, -2)
+    return x.reshape(*x.shape[:-2], -1)
+
+
 def weighted(map_, layer, queries, keys, biases, values, real, causal):
     """What is attended at each depth, by `oracle`, of arrays with heads merged.
 
@@ -110,32 +116,78 @@ def weighted(map_, layer, queries, keys, biases, values, real, causal):
     """
     features = (map_.phi(by_head(x), layer) for x in (queries, keys))
     biases = np.where(real[:, None, :, None], biases, -np.inf)
-    found = np.moveaxis(oracle(*features, biases, by_head(values), causal), -3, -2)
-    return found.reshape(*found.shape[:-2], -1)
+    return merged(oracle(*features, biases, by_head(values), causal))
+
+
+def time_evolving(map_, use, fidelity="paper"):
+    """A layer, its kernels in float64, and the root of the scale of its scores."""
+    layer = LinearEvolvingAttention(
+        HEADS, DEPTHS, use, fidelity=fidelity, **map_.arguments
+    )
+    layer.build((None, None, WIDTH))
+    randomize(layer)
+    weights = in_float64(layer)
+    size = (2 * WIDTH if fidelity == "official" else WIDTH) / HEADS
+    return layer, weights["query_kernel"], weights["key_kernel"], size**-0.25
+
+
+def biases_of(layer, keys):
+    """b^l of all depths, (batch, heads, keys, depths), of K."""
+    return np.stack([key_biases(layer, keys, i) for i in range(DEPTHS)], axis=-1)
 
 
 @EACH_MAP
 @EACH_USE
 @pytest.mark.parametrize("fidelity", ["paper", "official"])
 def test_time_evolving(map_, use, fidelity):
-    layer = LinearEvolvingAttention(
-        HEADS, DEPTHS, use, fidelity=fidelity, **map_.arguments
-    )
-    layer.build((None, None, WIDTH))
-    randomize(layer)
+    layer, query, key, root = time_evolving(map_, use, fidelity)
     x, context, real = inputs(use)
     values = np.random.default_rng(2).normal(size=(DEPTHS, *context.shape))
-    weights = in_float64(layer)
-    queries, keys = x @ weights["query_kernel"], context @ weights["key_kernel"]
-    biases = np.stack([key_biases(layer, keys, i) for i in range(DEPTHS)], axis=-1)
+    queries, keys = x @ query, context @ key
+    biases = biases_of(layer, keys)
     assert np.ptp(biases, axis=2).mean() > 1
-    size = (2 * WIDTH if fidelity == "official" else WIDTH) / HEADS
-    root = size**-0.25  # of the scale of the scores
     queries, keys = root * queries, root * keys
     causal = use == "causal"
     expected = weighted(map_, layer, queries, keys, biases, values, real, causal)
     found = attended(layer, x, context, values.astype("float32"), real)
     assert_near(found, expected)
+
+
+@EACH_MAP
+@EACH_USE
+def test_gradients_of_time_evolving(map_, use):
+    """By what queries come from, and by what keys come from."""
+    layer, query, key, root = time_evolving(map_, use)
+    x, context, real = inputs(use)
+    random = np.random.default_rng(2)
+    values = random.normal(size=(DEPTHS, *context.shape)).astype("float32")
+    direction = random.normal(size=(DEPTHS, *x.shape)).astype("float32")
+    queries, keys = by_head(root * x @ query), by_head(root * context @ key)
+    biases = biases_of(layer, context @ key)
+    by_queries, by_keys, by_biases, _ = oracle_gradients(
+        map_.phi(queries, layer),
+        map_.phi(keys, layer),
+        np.where(real[:, None, :, None], biases, -np.inf),
+        by_head(values),
+        by_head(direction),
+        use == "causal",
+    )
+    by_queries = root * merged(map_.back(queries, by_queries, layer))
+    by_keys = root * merged(map_.back(keys, by_keys, layer))
+    # b^l is a product of K.
+    directions = biases_of(layer, np.eye(2 * WIDTH)[None])[0]
+    by_keys += np.einsum("bhnl,hdl->bnd", by_biases, directions)
+
+    def scalar(x, context):
+        state = layer(x, context, real)
+        depths = [layer.attend(state, i, values[i]) for i in range(DEPTHS)]
+        return ops.sum(ops.stack(depths) * direction)
+
+    found = by_inputs(scalar, x, context)
+    for slope, wanted in zip(
+        found, (by_queries @ query.T, by_keys @ key.T), strict=True
+    ):
+        assert_near(numpy(slope), wanted, 1e-4)
 
 
 def linear_transformer(map_, use):
@@ -207,8 +259,7 @@ def test_gradients_go_through_features(map_, use):
         (key, map_.back(keys, by_keys, layer)),
         (value, by_values[0]),
     ):
-        merged = np.moveaxis(gradient, -3, -2).reshape(x.shape)
-        expected += merged @ kernel.T
+        expected += merged(gradient) @ kernel.T
 
     def scalar(x):
         state = layer(x, x, real)

@@ -86,13 +86,15 @@ def test_a_run_is_finished_with_its_data_mounted_elsewhere(tmp_path):
     workdir = tmp_path / "output/runs/smoke" / one.name
     workdir.mkdir(parents=True)
     config = one.config(Places(tmp_path / "output", "smoke", data).data(one.setting))
-    pieces = (data / "vocab.txt").read_text().split()
+    pieces = (data / Places.VOCABULARY).read_text().split()
     workdirs.keep(config, WordPieceTokenizer(pieces), DATA, workdir)
     (workdir / "results").mkdir()
     (workdir / "results/test.json").write_text('{"accuracy": 0.5}')
     (workdir / "facts.json").write_text(json.dumps({"finished": True}))
     data.rename(moved)
     assert running.is_finished(one, Places(tmp_path / "output", "smoke", moved))
-    (moved / "vocab.txt").write_text((moved / "vocab.txt").read_text() + "more\n")
+    (moved / Places.VOCABULARY).write_text(
+        (moved / Places.VOCABULARY).read_text() + "more\n"
+    )
     with pytest.raises(UserError, match=r"--output: .* another vocabulary"):
         running.is_finished(one, Places(tmp_path / "output", "smoke", moved))

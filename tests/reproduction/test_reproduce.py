@@ -205,27 +205,18 @@ def test_profiles_and_a_failure(made):
     only = r"ag_news/.*\+depth_index/|multi30k-en-de/.*\+rotation_scale/"
     flags = arguments(made, "fidelity", only=only)
     experiments = tables.TABLES["fidelity"].experiments(SMOKE, None)
-    broken = next(
-        one
-        for one in experiments
-        if "ag_news" in one.name and "depth_index" in one.choice
+    broken, other = (
+        next(one for one in experiments if task in one.name and choice in one.choice)
+        for task, choice in (("multi30k", "rotation_scale"), ("ag_news", "depth_index"))
     )
-    workdir = made / "output/runs/smoke" / broken.name
+    assert experiments.index(broken) < experiments.index(other)
+    runs = made / "output/runs/smoke"
+    workdir = runs / broken.name
     workdir.mkdir(parents=True)
     (workdir / "tensorboard").write_text("not a folder of ours")
     result = forked.run("reproduce.py", flags)
     assert "error: 1 runs failed: " + broken.name in scripts.last_line(result)
-    rows = {
-        row["fidelity"]: row
-        for row in sheet(made, "fidelity")["rows"]
-        if row["task"] == "multi30k"
-    }
-    # The paper's profile is table 2's run.
-    paper, row = rows["paper"], rows["paper+rotation_scale"]
-    assert paper["runs"] == row["runs"] == 1
-    assert (row["metric"], row["score"]) == ("loss", "bleu_13a")
-    gain = paper["validation"] - row["validation"]
-    assert row["validation_gain"] == pytest.approx(gain)
+    assert survey.read(runs / other.name).state == survey.FINISHED
     failed = survey.read(workdir)
     assert "expected an empty folder or a run" in failed.failure
     assert failed.state == survey.FAILED
@@ -237,6 +228,17 @@ def test_profiles_and_a_failure(made):
     (workdir / "tensorboard").unlink()
     assert forked.run("reproduce.py", flags).returncode == 0
     assert survey.read(workdir).state == survey.FINISHED
+    rows = {
+        row["fidelity"]: row
+        for row in sheet(made, "fidelity")["rows"]
+        if row["task"] == "multi30k"
+    }
+    # The paper's profile is table 2's run.
+    paper, row = rows["paper"], rows["paper+rotation_scale"]
+    assert paper["runs"] == row["runs"] == 1
+    assert (row["metric"], row["score"]) == ("loss", "bleu_13a")
+    gain = paper["validation"] - row["validation"]
+    assert row["validation_gain"] == pytest.approx(gain)
 
 
 def test_a_plan_is_printed_and_nothing_is_run(made, tmp_path):
@@ -256,6 +258,17 @@ def test_a_plan_is_printed_and_nothing_is_run(made, tmp_path):
         trained = runs_of(made)[run.replace("seed-1", "seed-0")]
         assert parameters == f"{trained.results['test']['parameters']:,}"
     assert float(minutes) < 5
+
+
+def test_a_plan_counts_the_weights_that_only_the_authors_code_holds(made, tmp_path):
+    only = "ag_news/transevolve-randomff-1/(official/)?seed"
+    flags = arguments(made, "fidelity", output=tmp_path, only=only)
+    flags += ["--dry_run", "--variants=transevolve-randomff-1"]
+    result = forked.run("reproduce.py", flags)
+    rows = [line.split("|") for line in result.stdout.splitlines() if "seed-0" in line]
+    paper, official = (int(row[3].replace(",", "")) for row in rows)
+    # Unused singular values of each contraction, of width 16 and inner size 32.
+    assert official - paper == 2 * (32 - 16)
 
 
 def test_the_evolution_of_a_text_is_drawn(made, tmp_path):

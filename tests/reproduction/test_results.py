@@ -1,5 +1,6 @@
 """What results are made of: the runs that lie there, whatever this command runs."""
 
+import errno
 import json
 
 import pytest
@@ -165,6 +166,28 @@ def test_results_are_written_while_others_run(made, monkeypatch):
     monkeypatch.setattr(reproducing, "SECONDS_BETWEEN_RESULTS", 0)
     assert reproduction.run("one_device") == []
     assert begun == [False, True, True, True]
+
+
+def test_results_that_cannot_be_written_now_stop_no_run(made, monkeypatch, caplog):
+    reproduction = made("3")
+    tried, write = [], reproduction.write
+
+    def run(function, one, places, *others):
+        leave(one, places)
+        return 0
+
+    def writes():
+        tried.append(len(tried))
+        if len(tried) == 1:
+            raise OSError(errno.ENOSPC, "No space left on device", "table3.md")
+        write()
+
+    monkeypatch.setattr(running, "in_own_process", run)
+    monkeypatch.setattr(reproducing, "SECONDS_BETWEEN_RESULTS", 0)
+    monkeypatch.setattr(reproduction, "write", writes)
+    assert reproduction.run("one_device") == []
+    assert len(tried) == len(reproduction.experiments) + 1
+    assert "not written, runs go on: table3.md: No space left on device" in caplog.text
 
 
 def test_the_report_says_how_far_the_plan_was_off(made):
