@@ -55,10 +55,8 @@ def compare(output, names: list[str] | None = None) -> tuple[str, bool]:
     configs = {one.variant: one.config(places.data(SETTING)) for one in experiments}
     if failed := run_all(experiments, places, "one_device"):
         raise UserError(f"--output={output}: a run failed: {failed[0].name}")
-    results = {
-        one.variant: survey.read(places.runs / one.name).results["test"]
-        for one in experiments
-    }
+    ran = {one.variant: survey.read(places.runs / one.name) for one in experiments}
+    results = {variant: run.results["test"] for variant, run in ran.items()}
     tokenizer = tokenizers.load(places.runs / experiments[-1].name / "tokenizer")
     tasks = {
         name: TASKS[config.kind](config, tokenizer) for name, config in configs.items()
@@ -90,12 +88,12 @@ def compare(output, names: list[str] | None = None) -> tuple[str, bool]:
         f"{markdown_table(header, rows)}\n\n"
         f"Always answering the most frequent class: {majority:.1f} %. "
         f"{sum(learned)} of {len(learned)} models are at least {MARGIN} points above.\n"
-        f"{_differences()}"
+        f"{_differences(ran[BASELINE].facts['device'])}"
     )
     return report, all(learned)
 
 
-def _differences():
+def _differences(device):
     paper = configuration.flatten(listops.get_config())
     changed = ", ".join(
         f"{name.split('.')[1]} {value} ({paper[name]})"
@@ -105,7 +103,7 @@ def _differences():
     return (
         "Laptop scale: it shows that everything runs and learns, and does not stand in "
         f"for the paper's. Here, and in brackets at the paper's scale: {changed}; "
-        "1 run (mean of 5), CPU (TPU v3-8). TransEvolve follows the profile "
+        f"1 run (mean of 5), {device} (TPU v3-8). TransEvolve follows the profile "
         f"{paper['model.fidelity']}; see docs/fidelity.md."
     )
 

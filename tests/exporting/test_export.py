@@ -212,6 +212,20 @@ def test_mean_weights_and_another_search(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+def test_rounding_leaves_counters_alone(tmp_path):
+    """As that which says when random features are redrawn."""
+    config = config_of("listops", "transevolve-fullff-1-linear-favor", tmp_path)
+    config.model.attention.redraw_every = 1
+    run = load_run(untrained(config, tmp_path / "run"))
+    (passes,) = run.model.non_trainable_weights
+    passes.assign(257)  # bfloat16 has 256 and 258
+    exporting._round(run, run.model, "bfloat16")
+    assert int(passes.value) == 257
+    text_model = run.task.text_model(run.model, "bfloat16")
+    pairs = zip(run.model.weights, text_model.weights, strict=True)
+    assert [int(stored) for weight, stored in pairs if weight is passes] == [257]
+
+
 def test_a_model_that_multiplies_in_bfloat16(tmp_path):
     config = config_of("listops", "transevolve-fullff-1", tmp_path)
     config.model.dtype = "mixed_bfloat16"
