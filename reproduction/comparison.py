@@ -95,7 +95,7 @@ def _sheet(task, runs):
 
 
 def counted_in(runs: list[Run]) -> str:
-    """ "epoch" or "step": by which of them runs of one task are compared.
+    """By which of "epoch" and "step" runs of one task are compared.
 
     An epoch may have other steps with another seed. So what is trained for a number of
     steps is compared by these.

@@ -106,7 +106,7 @@ def against_length(
     Args:
       rows: of `benchmarks.speed` or `benchmarks.memory`; what has no `length` is left
         out.
-      field: "ratio_to_transformer" or "peak_memory_mb".
+      field: a key of `WORDS`.
       title: of the picture.
       folder: where to write the PNG.
       name: of the PNG, with its ending.

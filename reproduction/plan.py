@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from common.errors import UserError
 from common.progress import progress_bar
+from models.fidelity import official_choices
 from reproduction import survey
 from reproduction.experiment import Experiment, Places
 from reproduction.running import in_own_process, is_finished, write_json
@@ -45,7 +46,7 @@ def plan(
 ) -> Sheet:
     """A row for each run, with an estimate of its time on this machine.
 
-    Runs that differ only in seed, learning rate or a choice take the same time: one of
+    Runs that differ only in seed, learning rate or choices take the same time: one of
     them is probed, by a few updates and a part of its evaluation.
 
     Raises:
@@ -110,10 +111,10 @@ def accuracy_of_plan(experiments: list[Experiment], places: Places) -> str | Non
 
 def _kind(experiment):
     setting = experiment.setting
-    # Of the profiles only this one has weights of its own.
-    official = experiment.changes.get("model.fidelity") == "official"
-    name = f"{setting.name}/{experiment.variant}{', official' * official}"
-    return f"{name}, {' and '.join(setting.splits)}"
+    parts = [f"{setting.name}/{experiment.variant}", " and ".join(setting.splits)]
+    # The one choice that comes with weights of its own.
+    choices = official_choices(experiment.changes.get("model.fidelity", "paper"))
+    return ", ".join([*parts, *choices & {"singular_values"}])
 
 
 def _state(experiment, places):
