@@ -4,6 +4,7 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from typing import NamedTuple
 
 from common.errors import UserError
 from common.processes import end_with_parent
@@ -20,6 +21,14 @@ class ProcessEnded(UserError):
         super().__init__(
             f"{title}: its process was ended, as happens when memory runs out"
         )
+
+
+class Peer(NamedTuple):
+    """A process that makes one call each time it is asked."""
+
+    call: Callable[[], None]
+    parameters: int
+    close: Callable[[], None]
 
 
 def run_alone(title: str, function: Callable, *arguments):

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import models, pytorch
+from benchmarks import checkout, models, pytorch
 from common.errors import UserError
 from configs import char_imdb, multi30k
 from models.convert import fold_rotations
@@ -49,6 +49,10 @@ class Setting(NamedTuple):
             "xla": self.jit_compile,
         }
 
+    def given(self) -> dict:
+        """The fields that differ from their defaults."""
+        return dict(self._asdict().items() - Setting()._asdict().items())
+
 
 class Prepared(NamedTuple):
     """A model to measure.
@@ -85,6 +89,10 @@ def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepar
     if name == models.PYTORCH:
         config = {**models.model_config(name, setting.size), **setting._asdict()}
         peer = pytorch.start(config, batch_size, length)
+        return Prepared(peer.call, 0, peer.parameters, [], peer.close)
+    folder, variant = checkout.split(name)
+    if folder:
+        peer = checkout.start(folder, variant, setting.given(), batch_size, length)
         return Prepared(peer.call, 0, peer.parameters, [], peer.close)
     make = _training if setting.mode == "train" else _inference
     call, wanted, model = make(name, setting, batch_size, length)

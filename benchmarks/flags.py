@@ -34,7 +34,8 @@ def models(size: str = "small", lengths: str = "1000,2000,3000,4000") -> Group:
         flags.DEFINE_list(
             "models",
             names,
-            "Variants; for speed also keras-hub and pytorch, for memory keras-hub.",
+            "Variants; for speed also keras-hub, pytorch, and CHECKOUT:VARIANT for a "
+            "variant by the code of another checkout; for memory also keras-hub.",
         )
         flags.DEFINE_enum("size", size, ["small", "base"], "Width 256 or 512.")
         flags.DEFINE_list("lengths", lengths.split(","), "Tokens in a sequence.")

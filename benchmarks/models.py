@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 import keras
 
+from benchmarks import checkout
 from common.errors import UserError
 from models import (
     base_of,
@@ -67,6 +68,9 @@ def check(
 def compared_with(name: str) -> dict[str, str]:
     """The models that a model is set against, by the field of the ratio of speeds."""
     found = {"ratio_to_transformer": BASELINE}
+    folder, variant = checkout.split(name)
+    if folder:
+        return {**found, "ratio_to_here": variant}
     if name in variants():
         base = base_of(name)
         for field, form in (("ratio_to_literal", LITERAL), ("ratio_to_floor", FLOOR)):

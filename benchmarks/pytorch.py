@@ -6,23 +6,13 @@ as no model here does.
 """
 
 import multiprocessing
-from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
 
 from benchmarks import models
-from benchmarks.alone import ProcessEnded
+from benchmarks.alone import Peer, ProcessEnded
 from common.processors import num_usable
 
 LABEL_SMOOTHING = 0.1
-
-
-class Peer(NamedTuple):
-    """A process that makes one call each time it is asked."""
-
-    call: Callable[[], None]
-    parameters: int
-    close: Callable[[], None]
 
 
 def start(config: dict, batch_size: int, length: int) -> Peer:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import models
+from benchmarks import checkout, models
 from benchmarks.alone import ProcessEnded
 from benchmarks.calls import Setting, check, prepare
 from benchmarks.timing import interleave, speedup
@@ -30,14 +30,15 @@ def measure(
 
     Sequences are random bytes without padding. A row has the median of the rounds,
     their spread (largest minus smallest), the median ratio of speeds in the same
-    round to the Transformer, to the literal form and to the floor without attention,
-    if those were timed too, and the rate of matrix-product operations, beside the rate
-    of one large product timed in the same rounds. `published` is the paper's ratio, on
-    its own machine. A model that this machine has no memory for is not timed, and its
-    row says so.
+    round to the Transformer, to the literal form, to the floor without attention and to
+    this checkout's, if those were timed too, and the rate of matrix-product operations,
+    beside the rate of one large product timed in the same rounds. `published` is the
+    paper's ratio, on its own machine. A model that this machine has no memory for is
+    not timed, and its row says so.
 
     Args:
-      names: of variants, or of outside peers.
+      names: of variants, of outside peers, or CHECKOUT:VARIANT for a variant by the
+        code of another checkout.
       lengths: tokens in a sequence.
       tokens_per_batch: a batch holds as many sequences as fit, at least one.
       rounds: that count.
@@ -48,7 +49,7 @@ def measure(
         it must.
     """
     setting = Setting(**setting)
-    check(names, setting, _peers(setting))
+    check(names, setting, [*_peers(setting), *checkout.models(names)])
     rows = []
     for length in lengths:
         batch_size = max(1, tokens_per_batch // length)
