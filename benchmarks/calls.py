@@ -86,18 +86,24 @@ def check(names: list[str], setting: Setting, peers: Collection[str] = ()) -> No
 
 def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepared:
     """Makes a new model, which has not been called."""
-    if name == models.PYTORCH:
-        config = {**models.model_config(name, setting.size), **setting._asdict()}
-        peer = pytorch.start(config, batch_size, length)
-        return Prepared(peer.call, 0, peer.parameters, [], peer.close)
-    folder, variant = checkout.split(name)
-    if folder:
-        peer = checkout.start(folder, variant, setting.given(), batch_size, length)
+    peer = _peer(name, setting, batch_size, length)
+    if peer:
         return Prepared(peer.call, 0, peer.parameters, [], peer.close)
     make = _training if setting.mode == "train" else _inference
     call, wanted, model = make(name, setting, batch_size, length)
     products = models.products(model, batch_size, length)
     return Prepared(call, wanted, model.count_params(), products)
+
+
+def _peer(name, setting, batch_size, length):
+    """What runs in a process of its own; None for a model of this one."""
+    folder, variant = checkout.split(name)
+    if folder:
+        return checkout.start(folder, variant, setting.given(), batch_size, length)
+    if name == models.PYTORCH:
+        config = {**models.model_config(name, setting.size), **setting._asdict()}
+        return pytorch.start(config, batch_size, length)
+    return None
 
 
 def make_trainer(

@@ -19,10 +19,12 @@ def main():
 
     name, setting, batch_size, length = json.loads(sys.stdin.readline())
     try:
+        for field in setting.keys() - set(Setting._fields):
+            raise UserError(f"expected some of {Setting._fields}, found {field!r}")
         setting = Setting(**setting)
         check([name], setting)
         prepared = prepare(name, setting, batch_size, length)
-    except (UserError, TypeError) as error:  # a field it does not know
+    except UserError as error:
         return answer({"error": str(error)})
     answer({"parameters": prepared.parameters})
     for _ in sys.stdin:
