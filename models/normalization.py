@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from models.gradients import custom_gradient
+
 
 @keras.saving.register_keras_serializable("transevolve")
 class LayerNormalization(keras.layers.LayerNormalization):
@@ -24,10 +26,10 @@ def normalized(x, gamma, beta, epsilon):
 
     With g = gamma dy, the gradient by x is (g - mean(g) - z mean(g z)) / sqrt(variance
     + epsilon). Of arrays as large as x it needs z alone. Automatic differentiation of
-    Keras's formula keeps and passes over several. Only first derivatives are right.
+    Keras's formula keeps and passes over several. It has first derivatives only.
     """
 
-    @ops.custom_gradient
+    @custom_gradient
     def normalized(x, gamma, beta):
         centred = x - _mean(x)
         inverse = ops.rsqrt(_mean(ops.square(centred)) + epsilon)

@@ -6,7 +6,14 @@ from keras import ops
 
 from models.attention.cache import Slots
 from models.attention.evolving import TimeEvolvingAttention
-from models.attention.heads import MASKED, merge_heads, scaled_scores, split_heads
+from models.attention.heads import (
+    MASKED,
+    merge_heads,
+    scaled_scores,
+    sees_a_key,
+    split_heads,
+    zero_unseeing,
+)
 from models.dense import linear
 
 
@@ -94,7 +101,9 @@ class EvolvingSoftmaxAttention(TimeEvolvingAttention):
     def memory(self, context, values, padding_mask=None):
         """`Memory` of (batch, source, d); the values are those of every depth."""
         keys, biases = self._keys_and_biases(context, self.directions(), padding_mask)
-        return Memory(keys, biases, split_heads(values, self.num_heads))
+        values = split_heads(values, self.num_heads)
+        seeing = sees_a_key(padding_mask, 1, causal=False)
+        return Memory(keys, biases, zero_unseeing(values, seeing))
 
     def attend_to_memory(self, x, memory):
         """What each depth attends to, (batch, beams, d) each."""

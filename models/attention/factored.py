@@ -3,10 +3,18 @@
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 from keras import ops
 
 from models.attention.evolving_softmax import EvolvingSoftmaxAttention
-from models.attention.heads import MASKED, merge_heads, scaled_scores, split_heads
+from models.attention.heads import (
+    MASKED,
+    merge_heads,
+    scaled_scores,
+    sees_a_key,
+    split_heads,
+)
+from models.gradients import custom_gradient
 from models.products import Product, with_gradients
 
 # With key biases spread no wider, a row's sum over n keys is at least exp(-40) / n,
@@ -23,7 +31,8 @@ class FactoredState(NamedTuple):
       queries, keys: Q, scaled, and K, (batch, heads, length, D/H).
       safe: scalar, whether the spread of every b^l allows the fast form.
       weights: list of w^l, (batch, heads, keys, 1), zero at padding. Ones if not safe.
-      sums: list of E w^l, (batch, heads, queries, 1). Ones if not safe.
+      sums: list of E w^l, (batch, heads, queries, 1). Ones if not safe. Infinite where
+        a query sees no real key.
       biases: list of b^l, (batch, heads, keys, 1), masked.
       carriers: {depth: two arrays of zeros, (batch, heads, queries or keys, d/H)}.
         Their gradients are the two factors of E's gradient at that depth. A depth
@@ -57,8 +66,8 @@ class FactoredAttention(EvolvingSoftmaxAttention):
     E's gradient is a sum over depths of products of rank d/H + 1. Automatic
     differentiation would write and add one n x n array per depth; here each depth
     hands its two factors to the block's start, which makes E's gradient by one
-    product. So each depth attends once for a state, and only first derivatives are
-    right: a gradient of a gradient comes out wrong.
+    product. So each depth attends once for a state, and there are first derivatives
+    only.
 
     docs/attention.md derives this and its numerical guard: if any b^l of a batch is
     spread so far that w^l could underflow, each depth takes softmax(A0 + b^l).
@@ -82,11 +91,13 @@ class FactoredAttention(EvolvingSoftmaxAttention):
             padding_mask = ops.cast(padding_mask, "bool")
             keys = _fill_padding(keys, padding_mask)
         biases, safe = self._masked_biases(keys, padding_mask)
+        seeing = sees_a_key(padding_mask, ops.shape(x)[1], self.causal)
         return _start(
             split_heads(queries * self.scale, self.num_heads),
             split_heads(keys, self.num_heads),
             biases,
             safe,
+            ops.ones((1, 1, 1, 1), "bool") if seeing is None else seeing,
             self.causal,
             self.hidden_dim // self.num_heads,
         )
@@ -134,24 +145,20 @@ class FactoredAttention(EvolvingSoftmaxAttention):
         ]
 
 
-# What a function with a gradient of its own closes over must not change with its
-# arguments' values (JAX traces it apart): tensors come in as arguments, and those
-# without a gradient get None.
-
-
-def _start(queries, keys, biases, safe, causal, value_size):
+def _start(queries, keys, biases, safe, seeing, causal, value_size):
     """The state of a block. Sizes by head; biases (batch, heads, keys, depths)."""
     num_depths = biases.shape[-1]
 
-    @ops.custom_gradient
-    def start(queries, keys, biases, safe):
+    @custom_gradient
+    def start(queries, keys, biases, safe, seeing):
         kernel = _softmax(queries, keys, causal)
         weights = ops.exp(biases - ops.max(biases, axis=2, keepdims=True))
         weights = ops.where(safe, weights, ops.ones_like(weights))
         sums = ops.matmul(kernel, weights)
-        # A causal row before the first real key sums to zero: its output is zero.
         usable = ops.logical_and(safe, sums > 0)
         sums = ops.where(usable, sums, ops.ones_like(sums))
+        # What sees no real key attends to nothing, whatever its row of E says.
+        sums = ops.where(seeing, sums, np.inf)
         left, right = (ops.zeros_like(x[..., :value_size]) for x in (queries, keys))
         outputs = (
             kernel,
@@ -163,8 +170,6 @@ def _start(queries, keys, biases, safe, causal, value_size):
         )
 
         def backward(*gradients):
-            if isinstance(gradients[0], (tuple, list)):  # as JAX passes them
-                gradients = gradients[0]
             _, d_sums, d_biases, left, right = _groups(gradients[1:], num_depths)
             d_sums = ops.concatenate(d_sums, axis=-1)
             d_biases = ops.concatenate(d_biases, axis=-1)
@@ -193,11 +198,12 @@ def _start(queries, keys, biases, safe, causal, value_size):
                 _transposed_times(d_scores, queries),
                 d_biases + more,
                 None,
+                None,
             )
 
         return outputs, backward
 
-    kernel, *lists = start(queries, keys, biases, safe)
+    kernel, *lists = start(queries, keys, biases, safe, seeing)
     weights, sums, biases, *carriers = _groups(lists, num_depths)
     kernel, queries, keys = map(ops.stop_gradient, (kernel, queries, keys))
     weights = [ops.stop_gradient(x) for x in weights]
@@ -208,7 +214,7 @@ def _start(queries, keys, biases, safe, causal, value_size):
 def _attend(state, depth, values, causal):
     """Attention at one depth; values and result by head."""
 
-    @ops.custom_gradient
+    @custom_gradient
     def attend(values, sums, bias, left, right, weights, safe, kernel, queries, keys):
         def times(x, transposed=False):
             product = _transposed_times if transposed else ops.matmul

@@ -11,6 +11,7 @@ import numpy as np
 from keras import ops
 
 from common.fields import boolean, choice, integer
+from models.gradients import custom_gradient
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
@@ -105,7 +106,7 @@ class Favor(FeatureMap):
     key's is the factor that `keys` returns. Orthogonal vectors are the rows of
     orthogonal matrices with the lengths that independent ones have.
 
-    With the kernel "relu", phi(x) = (relu(w x) + 0.001) / sqrt(m).
+    With the kernel "relu", phi(x) = relu(w x / sqrt(m)) + 0.001.
 
     Redrawing goes through `NUM_DRAWS` draws. They are constants, of the seed alone: no
     checkpoint has them, and all replicas share them.
@@ -176,7 +177,7 @@ class Favor(FeatureMap):
         return x, ops.matmul(x, ops.transpose(vectors))
 
     def _relu(self, projected):
-        return self._scaled(ops.relu(projected) + 1e-3)
+        return self._scaled(ops.relu(projected)) + 1e-3
 
     def _scaled(self, features):
         return features * self.num_features**-0.5
@@ -216,7 +217,7 @@ def draw_vectors(count: int, size: int, orthogonal: bool, seed: int) -> np.ndarr
     return vectors.astype("float32")
 
 
-@ops.custom_gradient
+@custom_gradient
 def _elu1(x):
     """elu(x) + 1, whose slope is itself or 1: nothing else is kept for the gradient.
 

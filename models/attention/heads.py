@@ -24,11 +24,65 @@ def merge_heads(x):
 def scaled_scores(queries, keys, causal):
     """Products of (batch, heads, length, size) queries, already scaled, and keys.
 
-    With `causal`, keys after the query get `MASKED` added.
+    With `causal`, keys that `is_future` get `MASKED` added.
     """
     scores = ops.matmul(queries, ops.swapaxes(keys, 2, 3))
     if causal:
-        num_queries, num_keys = ops.shape(scores)[-2:]
-        future = ops.arange(num_queries)[:, None] < ops.arange(num_keys)[None, :]
+        future = is_future(*ops.shape(scores)[-2:])
         scores += MASKED * ops.cast(future, scores.dtype)
     return scores
+
+
+def is_future(num_queries, num_keys):
+    """Which keys come after a query, bool (queries, keys).
+
+    The queries are at the last of the keys' positions.
+
+    Raises:
+      ValueError: if there are more queries than keys.
+    """
+    positions = ops.arange(num_queries) + num_earlier(num_queries, num_keys)
+    return positions[:, None] < ops.arange(num_keys)[None, :]
+
+
+def num_earlier(num_queries, num_keys):
+    """Keys before the first query's own, in causal attention.
+
+    Raises:
+      ValueError: if there are more queries than keys.
+    """
+    earlier = num_keys - num_queries
+    if isinstance(earlier, int) and earlier < 0:
+        raise ValueError(
+            f"causal attention needs a key for each query, got {num_queries} queries "
+            f"and {num_keys} keys"
+        )
+    return earlier
+
+
+def sees_a_key(padding_mask, num_queries, causal):
+    """Whether a query sees a real key: bool (batch, 1, queries or 1, 1).
+
+    Args:
+      padding_mask: (batch, keys), true at real tokens; None if all are real.
+
+    Returns:
+      None where `padding_mask` is: each query sees a key.
+    """
+    if padding_mask is None:
+        return None
+    real = ops.cast(padding_mask, "int32")
+    if causal:
+        seen = ops.cumsum(real, axis=1)[:, ops.shape(real)[1] - num_queries :]
+    else:
+        seen = ops.sum(real, axis=1, keepdims=True)
+    return seen[:, None, :, None] > 0
+
+
+def zero_unseeing(attended, seeing):
+    """What queries attend, (batch, heads, queries, size): zero if they see no key.
+
+    Args:
+      seeing: of `sees_a_key`.
+    """
+    return attended if seeing is None else attended * ops.cast(seeing, attended.dtype)

@@ -31,9 +31,9 @@ class LinearAttention(LinearFeatures, SoftmaxAttention):
         draw = self.draw(training)
         queries = self._queries(queries, draw)
         keys = self._keys(keys, padding_mask, draw)
-        return linear_sums.start(
-            queries, keys, self.causal, self.width // self.num_heads
-        ), values
+        size = self.width // self.num_heads
+        num_queries = None if x is context else ops.shape(x)[1]
+        return linear_sums.start(queries, keys, self.causal, size, num_queries), values
 
     def attend(self, state, depth, values):
         """(batch, queries, d), heads merged."""

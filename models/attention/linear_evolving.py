@@ -34,7 +34,8 @@ class LinearEvolvingAttention(LinearFeatures, TimeEvolvingAttention):
         keys = self._features_and_biases(keys, self.directions(), padding_mask, draw)
         queries = self.query_features(split_heads(queries, self.num_heads), draw)
         size = self.hidden_dim // self.num_heads
-        return linear_sums.start(queries, keys, self.causal, size)
+        num_queries = None if x is context else ops.shape(x)[1]
+        return linear_sums.start(queries, keys, self.causal, size, num_queries)
 
     def attend(self, state, depth, values):
         """(batch, queries, d), heads merged, of values (batch, keys, d)."""

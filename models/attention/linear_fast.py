@@ -10,7 +10,7 @@ gradients of phi(Q), phi(K) and P are sums over depths,
 
 Automatic differentiation would make and add an array of their size at each depth. Here
 each depth hands its four factors to the block's start, which makes each sum by one
-product. So each depth attends once for a state, and only first derivatives are right.
+product. So each depth attends once for a state, and there are first derivatives only.
 """
 
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention.heads import merge_heads, split_heads
+from models.gradients import custom_gradient
 
 # Queries and keys of a causal chunk, at most.
 CHUNK = 128
@@ -76,7 +77,7 @@ def share(queries, keys, columns, causal: bool, num_depths: int, size: int):
     if form == CHUNKS:
         queries, keys, columns = map(chunks, (queries, keys, columns))
 
-    @ops.custom_gradient
+    @custom_gradient
     def start(queries, keys, columns):
         inside = ops.zeros((), queries.dtype)
         if form != SUMS:
@@ -90,8 +91,6 @@ def share(queries, keys, columns, causal: bool, num_depths: int, size: int):
         carriers = (*zeros, sums, sums)
 
         def backward(*gradients):
-            if isinstance(gradients[0], (tuple, list)):  # as JAX passes them
-                gradients = gradients[0]
             d_totals, gradients = gradients[1], gradients[2:]
             d_columns, d_sums = _times_transposed(form, queries, keys, inside, d_totals)
             # Needs what the first depth hands back. Otherwise X of all depths is joined
@@ -155,7 +154,7 @@ def attend(shared: Shared, depth: Depth, values):
     def joined(x, length):
         return whole(x, length) if form == CHUNKS else x
 
-    @ops.custom_gradient
+    @custom_gradient
     def attend(
         values,
         biases,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention import linear_fast, linear_safe
-from models.attention.heads import merge_heads, split_heads
+from models.attention.heads import merge_heads, num_earlier, split_heads
 from models.attention.linear_fast import CHUNKS, SHORT, SUMS
 from models.attention.linear_safe import FLOOR, Keys, largest
 from models.products import Product, with_gradients
@@ -29,6 +29,7 @@ class LinearState(NamedTuple):
 
     Attributes:
       causal: whether a query sees no keys after it.
+      num_queries: causal ones, where they may be fewer than keys; None where not.
       shared: `linear_fast.Shared`.
       depths: {depth: `linear_fast.Depth`}. Each attends once and takes its own out:
         used twice, the factors that it hands back would add up before they multiply.
@@ -39,15 +40,31 @@ class LinearState(NamedTuple):
     """
 
     causal: bool
+    num_queries: Any
     shared: Any
     depths: dict
     features: dict
     sound: Any
 
 
-def start(queries, keys: Keys, causal: bool, size: int) -> LinearState:
-    """What the depths share, for values of a size."""
+def start(
+    queries, keys: Keys, causal: bool, size: int, num_queries=None
+) -> LinearState:
+    """What the depths share, for values of a size.
+
+    Args:
+      num_queries: where causal queries may be fewer than keys, how many: they are at
+        the last of the keys' positions.
+    """
     biases = keys.biases
+    if not causal:
+        num_queries = None
+    if num_queries is not None:
+        # Queries without features at the positions before see nothing.
+        batch, heads, _, features = ops.shape(queries)
+        earlier = num_earlier(num_queries, ops.shape(biases)[2])
+        before = ops.zeros((batch, heads, earlier, features), queries.dtype)
+        queries = ops.concatenate([before, queries], axis=2)
     num_depths = biases.shape[-1]
     weights = ops.exp(biases - largest(biases, axis=2))
     # One more column counts the keys that are seen: where there are none, the
@@ -69,10 +86,10 @@ def start(queries, keys: Keys, causal: bool, size: int) -> LinearState:
     columns = (
         ops.split(x, num_depths, axis=-1) for x in (biases, denominators, *constants)
     )
-    depths = map(linear_fast.Depth, *columns, carriers)
+    depths = dict(enumerate(map(linear_fast.Depth, *columns, carriers)))
     features = {"queries": queries, "keys": keys.features}
     sound = ops.stop_gradient(ops.all(sound))
-    return LinearState(causal, shared, dict(enumerate(depths)), features, sound)
+    return LinearState(causal, num_queries, shared, depths, features, sound)
 
 
 def attend(state: LinearState, depth: int, values):
@@ -99,6 +116,8 @@ def attend(state: LinearState, depth: int, values):
 
     attended, queries, features = ops.cond(state.sound, fast, safe)
     state.features.update(queries=queries, keys=features)
+    if state.num_queries is not None:
+        attended = attended[:, ops.shape(attended)[1] - state.num_queries :]
     return attended
 
 

@@ -6,7 +6,14 @@ import keras
 from keras import ops
 
 from models.attention.evolving_softmax import EvolvingSoftmaxAttention
-from models.attention.heads import MASKED, merge_heads, scaled_scores, split_heads
+from models.attention.heads import (
+    MASKED,
+    merge_heads,
+    scaled_scores,
+    sees_a_key,
+    split_heads,
+    zero_unseeing,
+)
 from models.products import with_gradients
 
 
@@ -18,12 +25,14 @@ class LiteralState(NamedTuple):
       query_operator: A1, (batch, heads, queries, d'/H).
       key_operator: A2, (batch, heads, keys, d'/H).
       time_operator: A3, (heads, d'/H).
+      seeing: of `models.attention.heads.sees_a_key`.
     """
 
     scores: Any
     query_operator: Any
     key_operator: Any
     time_operator: Any
+    seeing: Any
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -70,6 +79,7 @@ class LiteralAttention(EvolvingSoftmaxAttention):
             query_operator=ops.einsum("bnd,htd->bhnt", queries, key_time),
             key_operator=ops.einsum("bnd,htd->bhnt", keys, query_time),
             time_operator=ops.einsum("htd,htd->ht", query_time, key_time),
+            seeing=sees_a_key(padding_mask, ops.shape(x)[1], self.causal),
         )
 
     def attend(self, state, depth, values):
@@ -94,7 +104,8 @@ class LiteralAttention(EvolvingSoftmaxAttention):
             + time_term[None, :, None, None]
         )
         weights = ops.softmax(scores, axis=-1)
-        return merge_heads(ops.matmul(weights, split_heads(values, self.num_heads)))
+        attended = ops.matmul(weights, split_heads(values, self.num_heads))
+        return merge_heads(zero_unseeing(attended, state.seeing))
 
     def products(self, batch_size, length):
         depths, units = self.num_depths, batch_size * self.num_heads

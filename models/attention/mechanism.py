@@ -42,11 +42,13 @@ class Attention(keras.layers.Layer):
         attended = attention.attend(state, depth, values)
 
       x: (batch, n, d), where queries come from.
-      context: (batch, m, d), where keys come from: `x` itself, or a source.
+      context: (batch, m, d), where keys come from: `x` itself, or a source. Causal
+        queries may follow m - n earlier keys: `x` is then the end of the context.
       padding_mask: (batch, m), true at real tokens; None if all are real.
       values: (batch, m, d), what the depth attends to. A mechanism that projects values
         of its own from the context leaves them aside.
-      attended: (batch, n, d), heads merged, not yet projected.
+      attended: (batch, n, d), heads merged, not yet projected. Zero where a query sees
+        no real token.
 
     *Recurrently*, for decoding: one position at a time, for all beams of a sentence.
     As causal attention:
@@ -81,7 +83,7 @@ class Attention(keras.layers.Layer):
     Args:
       num_heads: H. Must divide the width.
       num_depths: L, how many times the block attends.
-      use: of `USES`; "causal" lets query i see keys 0..i only.
+      use: of `USES`; "causal" lets a query see no key that comes after it.
       dropout: rate of the model.
       fidelity: see `models.fidelity`, where a mechanism differs by it.
       seed: of the initial weights and of the dropout.

@@ -5,7 +5,14 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention.cache import Slots
-from models.attention.heads import MASKED, merge_heads, scaled_scores, split_heads
+from models.attention.heads import (
+    MASKED,
+    merge_heads,
+    scaled_scores,
+    sees_a_key,
+    split_heads,
+    zero_unseeing,
+)
 from models.attention.mechanism import Attention
 from models.dense import seeded_dense
 from models.products import with_gradients
@@ -27,12 +34,14 @@ class SoftmaxState(NamedTuple):
     Attributes:
       queries, keys, values: (batch, heads, length, d/H).
       visible: (batch, 1, 1, keys), true at real tokens; None if all are real.
+      seeing: of `models.attention.heads.sees_a_key`.
     """
 
     queries: Any
     keys: Any
     values: Any
     visible: Any
+    seeing: Any
 
 
 class SoftmaxStep(NamedTuple):
@@ -74,13 +83,15 @@ class SoftmaxAttention(Attention):
         """The `SoftmaxState` of (batch, queries, d) and (batch, keys, d)."""
         queries, keys, values = map(self._by_head, self._project(x, context))
         visible = None if padding_mask is None else padding_mask[:, None, None, :]
-        return SoftmaxState(self._scaled(queries), keys, values, visible)
+        seeing = sees_a_key(padding_mask, ops.shape(x)[1], self.causal)
+        return SoftmaxState(self._scaled(queries), keys, values, visible, seeing)
 
     def attend(self, state, depth, values):
         """Equation 1: (batch, queries, d), heads merged."""
         scores = scaled_scores(state.queries, state.keys, self.causal)
         weights = self._weights(scores, state.visible)
-        return merge_heads(ops.matmul(weights, state.values))
+        attended = ops.matmul(weights, state.values)
+        return merge_heads(zero_unseeing(attended, state.seeing))
 
     def empty_cache(self, batch_size, beams):
         """`KeysAndValues`."""
@@ -101,16 +112,17 @@ class SoftmaxAttention(Attention):
         return state.attended, state
 
     def memory(self, context, values, padding_mask=None):
-        """`KeysAndValues` of a source, and which are visible."""
+        """`KeysAndValues` of a source, which are visible, and whether any is."""
         visible = None if padding_mask is None else padding_mask[:, None, None, :]
         parts = self._parts(self.key_value(context))
-        return KeysAndValues(*map(self._by_head, parts)), visible
+        seeing = sees_a_key(padding_mask, 1, causal=False)
+        return KeysAndValues(*map(self._by_head, parts)), visible, seeing
 
     def attend_to_memory(self, x, memory):
         """(batch, beams, d) for each depth, all the same."""
-        (keys, values), visible = memory
+        (keys, values), visible, seeing = memory
         queries = self._by_head(self.query(x))
-        state = SoftmaxState(self._scaled(queries), keys, values, visible)
+        state = SoftmaxState(self._scaled(queries), keys, values, visible, seeing)
         return [self.attend(state, 0, None)] * self.num_depths
 
     def products(self, batch_size, length):
@@ -126,7 +138,10 @@ class SoftmaxAttention(Attention):
         """Queries, keys and values, heads merged."""
         if self.use == "cross":
             return self.query(x), *self._parts(self.key_value(context))
-        return self._parts(self.query_key_value(x))
+        queries, keys, values = self._parts(self.query_key_value(x))
+        if context is not x:
+            _, keys, values = self._parts(self.query_key_value(context))
+        return queries, keys, values
 
     def _parts(self, x):
         return ops.split(x, x.shape[-1] // self.width, axis=-1)

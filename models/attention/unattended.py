@@ -31,7 +31,16 @@ class NoAttention(TimeEvolvingAttention):
     uses = ("self", "causal")
 
     def call(self, x, context, padding_mask=None, training=None):
-        """`Unattended`."""
+        """`Unattended`.
+
+        Raises:
+          ValueError: if there are not as many queries as keys.
+        """
+        if x.shape[1] != context.shape[1]:
+            raise ValueError(
+                f"NoAttention needs a query for each key, got {x.shape[1]} queries and "
+                f"{context.shape[1]} keys"
+            )
         queries, keys = self.project(x, context, training)
         biases = ops.mean(self.biases(keys), axis=(1, 2))
         sums = ops.mean(queries + keys, axis=1, keepdims=True)[..., : self.hidden_dim]

@@ -11,7 +11,7 @@ from keras import ops
 from models import can_decode
 from models.attention import MECHANISMS, cache, make_attention
 from models.attention.cache import SlotMap
-from models.attention.mechanism import METHODS
+from models.attention.mechanism import METHODS, USES
 from models.convert import with_attention
 from tests.models.builders import (
     SMALL_CONFIGS,
@@ -244,13 +244,61 @@ def test_padding_changes_nothing(architecture, config):
         assert_near(found[:, :, real], expected, 1e-5)
 
 
-@serving("self")
-def test_a_row_of_padding_is_finite(architecture, config):
-    layer, depths = make(architecture, config, "self")
+@serving("causal")
+@pytest.mark.parametrize("length", [11, 300])
+def test_queries_follow_earlier_keys(architecture, config, length):
+    layer, depths = make(architecture, config, "causal")
+    x = normal(BATCH, length, WIDTH)
+    values = draw_values(depths, length)
+    call = in_parallel(layer)
+    expected = call(x, x, values)
+    for num_queries in (1, 4, length):
+        try:
+            attended = call(x[:, -num_queries:], x, values)
+        except ValueError as error:
+            assert "a query for each key" in str(error)
+        else:
+            assert_near(attended, expected[:, :, -num_queries:], 1e-5)
+
+
+@serving("causal")
+def test_more_queries_than_keys_are_refused(architecture, config):
+    layer, depths = make(architecture, config, "causal")
     x = normal(BATCH, 5, WIDTH)
-    mask = np.array([[True] * 5, [False] * 5])
-    found = in_parallel(layer)(x, x, draw_values(depths, 5), mask)
-    assert np.isfinite(found).all()
+    with pytest.raises(ValueError, match="5 queries and 4 keys"):
+        in_parallel(layer)(x, x[:, :4], draw_values(depths, 4))
+
+
+# Scores and biases far apart send a form its safe way.
+@pytest.mark.parametrize("scale", [1, 100])
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("architecture, config", REGISTERED, ids=str)
+def test_a_query_that_sees_no_real_key_gets_zero(architecture, config, use, scale):
+    if use not in MECHANISMS[architecture][config["name"]].uses:
+        pytest.skip("does not serve so")
+    layer, depths = make(architecture, config, use)
+    x = scale * normal(BATCH, 9, WIDTH)
+    values = draw_values(depths, 9)
+    call = in_parallel(layer)
+    whole = call(x, x, values)
+    if np.allclose(whole, values):
+        pytest.skip("returns its values unattended")
+    mask = np.ones((BATCH, 9), bool)
+    mask[1, : 4 if use == "causal" else 9] = False
+    attended = call(x, x, values, mask)
+    assert not attended[:, 1, ~mask[1]].any()
+    assert_near(attended[:, 0], whole[:, 0], 1e-5)
+    if use == "causal":
+        after = call(x[:, 4:], x[:, 4:], [v[:, 4:] for v in values])
+        assert_near(attended[:, 1, 4:], after[:, 1], 1e-5)
+    if use == "cross":
+
+        @at_once
+        def attend(x, source, values, mask):
+            memory = layer.memory(source, values, mask)
+            return ops.stack(list(layer.attend_to_memory(x, memory)))
+
+        assert not numpy(attend(x, x, values[0], mask))[:, 1].any()
 
 
 @pytest.mark.parametrize("architecture, config", REGISTERED, ids=str)

@@ -102,7 +102,7 @@ def test_what_is_as_unlike_as_can_be_still_counts(name, norm):
 def test_relu_features():
     feature_map = make("favor", num_features=16, kernel="relu")
     x = normal(5, SIZE)
-    expected = (np.maximum(x @ feature_map.vectors[0].T, 0) + 1e-3) / 4
+    expected = np.maximum(x @ feature_map.vectors[0].T / 16**0.5, 0) + 1e-3
     features, logs = feature_map.keys(x)
     assert logs is None and not feature_map.is_softmax
     for found in (features, feature_map.queries(x)):

@@ -7,6 +7,7 @@ from keras import ops
 
 from common.fields import positive
 from models.attention.cache import State
+from models.attention.heads import is_future
 from models.attention.mechanism import Attention
 from models.products import with_gradients
 from models.seeds import derive_seed
@@ -50,7 +51,7 @@ class MeanAttention(Attention):
         queries, keys = (ops.ones_like(y[..., :1]) for y in (x, context))
         visible = ops.matmul(queries, ops.swapaxes(keys, 1, 2))
         if self.causal:
-            visible = ops.tril(visible)
+            visible *= 1 - ops.cast(is_future(*ops.shape(visible)[1:]), visible.dtype)
         if padding_mask is not None:
             visible *= ops.cast(padding_mask, visible.dtype)[:, None]
         total = ops.maximum(ops.sum(visible, axis=-1, keepdims=True), 1)
