@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from common import streams
 from tests import forked, scripts, translation
 from training.interruption import EXIT_CODE
 
@@ -166,6 +167,20 @@ def logged(workdir):
     with contextlib.suppress(FileNotFoundError, ValueError):
         return max((row["step"] for row in scripts.metrics(workdir)), default=0)
     return 0
+
+
+@pytest.mark.parametrize("trained", ["classifier"], indirect=True)
+def test_a_reader_of_the_log_that_ends_stops_no_training(trained, tmp_path):
+    """As `2>&1 | head -1` does; the result is not delivered, and that is told."""
+    arguments, whole = trained
+    os.mkfifo(tmp_path / "stdout")
+    (tmp_path / "stderr").symlink_to("stdout")
+    process = forked.start("train.py", arguments(tmp_path / "run"), tmp_path)
+    with open(tmp_path / "stdout") as log:
+        assert log.readline()
+    process.join()
+    assert process.exitcode == streams.EXIT_CODE
+    assert contents(tmp_path / "run") == contents(whole)
 
 
 @pytest.mark.parametrize("trained", ["classifier"], indirect=True)
