@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from common import streams
 from tests import forked, scripts, translation
@@ -93,8 +94,14 @@ def kill(process, workdir, when):
 
 
 def contents(workdir):
-    """What two runs must have in common: every tensor of every checkpoint, the log."""
+    """What two runs must have in common: every tensor of every checkpoint, the log, and
+    each step once in TensorBoard."""
     found = {"log": (workdir / "metrics.jsonl").read_text()}
+    for split in ("train", "validation"):
+        rows = [row for row in scripts.metrics(workdir) if row["split"] == split]
+        events = EventAccumulator(str(workdir / "tensorboard" / split), {"tensors": 0})
+        steps = [event.step for event in events.Reload().Tensors("loss")]
+        assert steps == [row["step"] for row in rows]
     for kind in ("last", "best"):
         for folder in (workdir / "checkpoints" / kind).iterdir():
             reader = tf.train.load_checkpoint(str(folder / "weights"))
