@@ -1,7 +1,9 @@
 """Folders that are made once: whole or not at all, by one process or by several."""
 
 import contextlib
+import errno
 import fcntl
+import functools
 import logging
 import tempfile
 from collections.abc import Callable
@@ -10,9 +12,12 @@ from pathlib import Path
 
 from common import checksums
 from common.checksums import DamagedError
-from common.paths import is_remote, remove_folder
+from common.errors import UserError
+from common.paths import check_writable_folder, is_remote, remove_folder
 
 PREFIX, LOCK = "transevolve-unfinished-", ".lock"
+# What a file system says that has no locks, as some network mounts have none.
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 logger = logging.getLogger("transevolve")
 
@@ -21,7 +26,8 @@ def cached(folder: Path, make: Callable[[Path], None]) -> Path:
     """A folder that was filled now or in an earlier run; the folder.
 
     Of several processes that make it at one time, the first to be done keeps its own.
-    A damaged folder is made again, and stays where that fails.
+    A damaged folder is made again, and stays where that fails. Where nothing can be
+    written, it is made in a temporary folder, which goes with this process.
 
     Args:
       folder: its path.
@@ -36,11 +42,21 @@ def cached(folder: Path, make: Callable[[Path], None]) -> Path:
     if is_remote(folder):
         _make_remote(folder, make)
         return folder
+    try:
+        check_writable_folder(folder.parent, "--config.data.cache_dir")
+    except UserError as error:
+        logger.warning("warning: %s; the next run makes %s again", error, folder.name)
+        return cached(Path(_temporary_folder().name, folder.name), make)
     with unfinished(folder.parent) as new:
         make(new)
         checksums.write(new, [path.name for path in new.iterdir()])
         _put(new, folder)
     return folder
+
+
+@functools.cache
+def _temporary_folder():
+    return tempfile.TemporaryDirectory()
 
 
 def _put(new, folder):
@@ -76,9 +92,9 @@ def _make_remote(folder, make):
 def unfinished(parent: Path):
     """A new folder in `parent`, which is removed in the end if it is still there.
 
-    What killed processes have left there is removed first; what a process still writes
-    to is left alone. A lock tells them apart, which the system opens when its process
-    ends.
+    What killed processes of this user have left there is removed first; what a process
+    still writes to is left alone. A lock tells them apart, which the system opens when
+    its process ends. On a file system without locks all is left.
     """
     parent.mkdir(parents=True, exist_ok=True)
     _clean(parent)
@@ -86,7 +102,11 @@ def unfinished(parent: Path):
         dir=parent, prefix=PREFIX, suffix=LOCK, delete=False
     ) as file:
         lock = Path(file.name)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
         folder = lock.with_suffix("")
         folder.mkdir()
         try:
@@ -103,5 +123,5 @@ def _clean(parent):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove_folder(lock.with_suffix(""))
                 lock.unlink(missing_ok=True)
-        except (BlockingIOError, FileNotFoundError):
-            continue  # somebody writes to it, or has just finished
+        except OSError:
+            continue  # in use, just gone, another user's, or nobody can tell

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from common import streams
 from common.errors import UserError
 from common.paths import write_whole
 from common.processes import end_with_parent
@@ -195,6 +196,7 @@ def _begin(function, *arguments):
     # Out of the terminal's group, so that a signal comes once, from the parent.
     os.setpgrp()
     end_with_parent()
+    streams.secure()
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

@@ -10,7 +10,9 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from common import streams
 from tests import forked, scripts, translation
 from training.interruption import EXIT_CODE
 
@@ -92,8 +94,14 @@ def kill(process, workdir, when):
 
 
 def contents(workdir):
-    """What two runs must have in common: every tensor of every checkpoint, the log."""
+    """What two runs must have in common: every tensor of every checkpoint, the log, and
+    each step once in TensorBoard."""
     found = {"log": (workdir / "metrics.jsonl").read_text()}
+    for split in ("train", "validation"):
+        rows = [row for row in scripts.metrics(workdir) if row["split"] == split]
+        events = EventAccumulator(str(workdir / "tensorboard" / split), {"tensors": 0})
+        steps = [event.step for event in events.Reload().Tensors("loss")]
+        assert steps == [row["step"] for row in rows]
     for kind in ("last", "best"):
         for folder in (workdir / "checkpoints" / kind).iterdir():
             reader = tf.train.load_checkpoint(str(folder / "weights"))
@@ -166,6 +174,20 @@ def logged(workdir):
     with contextlib.suppress(FileNotFoundError, ValueError):
         return max((row["step"] for row in scripts.metrics(workdir)), default=0)
     return 0
+
+
+@pytest.mark.parametrize("trained", ["classifier"], indirect=True)
+def test_a_reader_of_the_log_that_ends_stops_no_training(trained, tmp_path):
+    """As `2>&1 | head -1` does; the result is not delivered, and that is told."""
+    arguments, whole = trained
+    os.mkfifo(tmp_path / "stdout")
+    (tmp_path / "stderr").symlink_to("stdout")
+    process = forked.start("train.py", arguments(tmp_path / "run"), tmp_path)
+    with open(tmp_path / "stdout") as log:
+        assert log.readline()
+    process.join()
+    assert process.exitcode == streams.EXIT_CODE
+    assert contents(tmp_path / "run") == contents(whole)
 
 
 @pytest.mark.parametrize("trained", ["classifier"], indirect=True)

@@ -153,7 +153,8 @@ def test_a_workdir_of_another_run_is_left_alone(run, cache):
 def test_a_workdir_that_cannot_be_one(tmp_path, cache):
     path = tmp_path / "file"
     path.touch()
-    assert last_line(train(path, cache)).startswith(f"error: {path}")
+    message = last_line(train(path, cache))
+    assert message.startswith(f"error: --workdir={path}: expected a folder that can")
 
 
 def test_stray_arguments(tmp_path):

@@ -15,19 +15,25 @@ import tensorflow as tf
 from common import checksums
 from common.checksums import DamagedError
 from common.errors import UserError
-from common.paths import PATTERN, make_path, move, remove_folder
+from common.paths import PATTERN, is_remote, make_path, move, remove_folder
 from training.metrics import Totals
 
 # Folders of a workdir's `checkpoints/`, one folder for each step below them.
 LAST, BEST, RESUME = "last", "best", "resume"
 WEIGHTS, STATE = "weights", "state.json"
 UNFINISHED = "unfinished-"
+# Readings, of which each finds that its checkpoint was removed meanwhile.
+MOST_READINGS = 10
 
 logger = logging.getLogger("transevolve")
 
 
 class OtherModelError(UserError):
     """A checkpoint is of a model with other variables."""
+
+
+class RemovedError(DamagedError):
+    """A checkpoint was removed while it was read."""
 
 
 @dataclass
@@ -100,7 +106,7 @@ class Checkpoints:
             raise
         steps = [step for step in self.steps(kind) if step <= state.step]
         for step in set(self.steps(kind)) - set(steps[-self._keep[kind] :]):
-            remove_folder(folder / str(step))
+            _remove(folder / str(step))
 
     def steps(self, kind: str) -> list[int]:
         """The steps of the checkpoints of a kind, in order.
@@ -153,7 +159,7 @@ class Checkpoints:
         Raises:
           UserError: if there is none.
         """
-        self._restore(self._best())
+        _read_again(lambda: self._restore(self._best()))
 
     def _best(self):
         steps = self.steps(BEST)
@@ -170,14 +176,15 @@ class Checkpoints:
         Raises:
           UserError: if there is none.
         """
-        folder = self._best()
-        checksums.check(folder)
-        with _without_patterns(folder) as plain:
-            reader = tf.train.load_checkpoint(str(plain / WEIGHTS))
-            keys = reader.get_variable_to_shape_map()
-            values = {key: reader.get_tensor(key) for key in keys}
+
+        def read():
+            with _checked(self._best()) as folder:
+                reader = tf.train.load_checkpoint(str(folder / WEIGHTS))
+                keys = reader.get_variable_to_shape_map()
+                return {key: reader.get_tensor(key) for key in keys}
+
         found = {}
-        for key, value in values.items():
+        for key, value in _read_again(read).items():
             part, _, rest = key.partition("/")
             name = rest.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
             if part == "model" and not name.startswith("seeds/"):
@@ -191,6 +198,9 @@ class Checkpoints:
         Raises:
           UserError: if fewer are kept.
         """
+        _read_again(lambda: self._restore_average(count))
+
+    def _restore_average(self, count):
         weights = self.model.trainable_variables
         totals = [0.0] * len(weights)
         for restore in self.each_of_last(count):
@@ -206,7 +216,8 @@ class Checkpoints:
         """Functions that restore the last `count` checkpoints, one each.
 
         Raises:
-          UserError: if fewer are kept.
+          UserError: if fewer are kept; the functions raise a `RemovedError` where a
+            training has gone on meanwhile.
         """
         steps = self.steps(LAST)
         if len(steps) < count:
@@ -221,9 +232,9 @@ class Checkpoints:
         ]
 
     def _restore(self, folder) -> RunState:
-        checksums.check(folder)
-        with _without_patterns(folder) as plain:
+        with _checked(folder) as plain:
             status = self._tensors.read(str(plain / WEIGHTS))
+            fields = json.loads((plain / STATE).read_text())
         try:
             if self._whole:
                 status.assert_consumed()
@@ -234,8 +245,45 @@ class Checkpoints:
                 f"{folder}: expected the variables of this model, found others; open "
                 "the run with the code that trained it"
             ) from None
-        fields = json.loads((folder / STATE).read_text())
         return RunState(**{**fields, "totals": Totals(*fields["totals"])})
+
+
+def _remove(folder):
+    # The name goes first and in one go, so that who reads tells this from damage.
+    if not is_remote(folder):
+        folder = folder.rename(folder.with_name(f"{UNFINISHED}{folder.name}"))
+    remove_folder(folder)
+
+
+def _read_again(read):
+    """What `read` returns; it is called anew where a training has just removed what it
+    read, and finds what has taken its place."""
+    for _ in range(MOST_READINGS - 1):
+        try:
+            return read()
+        except RemovedError:
+            continue
+    return read()
+
+
+@contextmanager
+def _checked(folder):
+    """The sound checkpoint in a folder, to be read within, as `_without_patterns`.
+
+    Raises:
+      DamagedError: if it is damaged; a `RemovedError` if it has gone meanwhile.
+    """
+    try:
+        checksums.check(folder)
+        with _without_patterns(folder) as plain:
+            yield plain
+    except (DamagedError, OSError, tf.errors.OpError):
+        if folder.exists():
+            raise
+        raise RemovedError(
+            f"{folder}: expected a checkpoint, found that it was removed while it was "
+            "read; repeat that when the training which removes it has ended"
+        ) from None
 
 
 @contextmanager

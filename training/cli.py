@@ -14,8 +14,10 @@ from absl import app, flags  # noqa: E402
 from absl import logging as absl_logging  # noqa: E402
 from ml_collections import config_flags  # noqa: E402
 
+from common import streams  # noqa: E402
 from common.errors import UserError  # noqa: E402
 from common.fields import fail  # noqa: E402
+from common.progress import LogHandler  # noqa: E402
 from training.interruption import EXIT_CODE, Interrupted  # noqa: E402
 
 
@@ -40,10 +42,11 @@ def run(main):
         except Interrupted as error:
             print(f"stopped by {error}", file=sys.stderr)
             sys.exit(EXIT_CODE)
+        except streams.LostOutputError as error:
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(streams.EXIT_CODE)
         except UserError as error:
             sys.exit(f"error: {error}")
-        except BrokenPipeError:  # what reads our output has had enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
             sys.exit("stopped")
         except Exception as error:
@@ -52,6 +55,7 @@ def run(main):
                 raise
             sys.exit(f"error: {message}")
 
+    streams.secure()
     app.run(guarded, flags_parser=_parse_flags)
 
 
@@ -137,7 +141,7 @@ def log_to_stderr():
     absl_logging.set_verbosity(absl_logging.ERROR)
     logger = logging.getLogger("transevolve")
     logger.setLevel(logging.INFO)
-    logger.addHandler(logging.StreamHandler(sys.stderr))
+    logger.addHandler(LogHandler(sys.stderr))
     logger.propagate = False
 
 

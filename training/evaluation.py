@@ -1,17 +1,20 @@
 """Evaluating what a workdir holds."""
 
 import json
+import logging
 from collections.abc import Mapping
 
 import tensorflow as tf
 
 from common.errors import UserError
-from common.paths import write_whole
+from common.paths import check_writable_folder, write_whole
 from training.run import load_run
 from training.strategy import announce
 from training.tasks.task import Evaluation
 
 EVALUATION_SPLITS = ("validation", "test")
+
+logger = logging.getLogger("transevolve")
 
 
 def evaluate(
@@ -27,7 +30,8 @@ def evaluate(
     With averaged checkpoints it is `results/SPLIT-average-N.json`, with other settings
     of beam search e.g. `results/SPLIT-beam_size-8.json`, with another form of attention
     e.g. `results/SPLIT-linear.json`. Where the task has answers to
-    show, they stand beside it, one a line, with the ending .txt.
+    show, they stand beside it, one a line, with the ending .txt. Where nothing can be
+    written, a warning says so, before the work if it is known then.
 
     Args:
       workdir: of the run.
@@ -48,7 +52,20 @@ def evaluate(
         )
     run = load_run(workdir, average_checkpoints, decode, attention, strategy)
     announce(run.strategy)
-    return _evaluate(run, split, average_checkpoints, decode, attention)
+    is_kept = True
+    try:
+        check_writable_folder(run.workdir / "results", "--workdir")
+    except UserError as error:
+        is_kept = False
+        logger.warning("warning: %s; the result is not kept in a file", error)
+    result, found = _evaluate(run, split, average_checkpoints)
+    if is_kept:
+        name = result_name(split, average_checkpoints, decode, attention)
+        try:
+            _keep(run, name, result, found)
+        except OSError as error:
+            logger.warning("warning: the result is not kept in a file: %s", error)
+    return result, found
 
 
 def evaluate_each(
@@ -70,10 +87,11 @@ def evaluate_each(
             run.checkpoints.restore_average(average_checkpoints)
         else:
             run.checkpoints.restore_best()
-        _evaluate(run, split, average_checkpoints)
+        result, found = _evaluate(run, split, average_checkpoints)
+        _keep(run, result_name(split, average_checkpoints), result, found)
 
 
-def _evaluate(run, split, average_checkpoints, decode=None, attention=None):
+def _evaluate(run, split, average_checkpoints):
     """Evaluates an open run with the weights that it has."""
     found = run.task.evaluate(
         run.model,
@@ -88,21 +106,23 @@ def _evaluate(run, split, average_checkpoints, decode=None, attention=None):
         "parameters": run.model.count_params(),
         **found.scores,
     }
-    name = result_name(split, average_checkpoints, decode, attention)
     try:
-        line = json.dumps(result, allow_nan=False) + "\n"
+        json.dumps(result, allow_nan=False)
     except ValueError:
         raise UserError(
             f"--workdir={run.workdir}: expected finite scores, found {found.scores}; "
             "the weights are of no use"
         ) from None
+    return result, found
+
+
+def _keep(run, name, result, found):
     results = run.workdir / "results"
     results.mkdir(exist_ok=True)
     if found.answers is not None:
         text = "".join(line + "\n" for line in found.answers)
         (results / f"{name}.txt").write_text(text, encoding="utf-8")
-    write_whole(results / f"{name}.json", line)
-    return result, found
+    write_whole(results / f"{name}.json", json.dumps(result) + "\n")
 
 
 def result_name(

@@ -1,15 +1,19 @@
 """One writer to a workdir at a time."""
 
 import fcntl
+import logging
 import os
 import socket
 from contextlib import contextmanager
 from pathlib import Path
 
+from common.cache import NO_LOCKS
 from common.errors import UserError
-from common.paths import is_remote
+from common.paths import check_writable_folder, is_remote
 
 NAME = "lock"
+
+logger = logging.getLogger("transevolve")
 
 
 class LockedError(UserError):
@@ -28,8 +32,10 @@ def locked(workdir: Path, name: str = NAME):
 
     Raises:
       LockedError: if another process holds it; the message says which.
-      UserError: if the file of the lock's name is another.
+      UserError: if the workdir cannot be written, or the file of the lock's name is
+        another.
     """
+    check_writable_folder(workdir, "--workdir")
     workdir.mkdir(parents=True, exist_ok=True)
     if is_remote(workdir):  # no lock there: who starts two processes is not told
         yield
@@ -44,6 +50,14 @@ def locked(workdir: Path, name: str = NAME):
                 f"--workdir={workdir}: expected a workdir that no other process writes "
                 f"to, found {file.read().strip() or 'one that does'}"
             ) from None
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            logger.warning(
+                "warning: --workdir=%s: its file system has no locks; another process "
+                "that writes to it is not noticed",
+                workdir,
+            )
         file.seek(0)
         found = file.read(20)
         if found and not found.startswith("process "):

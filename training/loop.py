@@ -6,8 +6,6 @@ import statistics
 import time
 from contextlib import contextmanager
 
-from tqdm.contrib.logging import logging_redirect_tqdm
-
 from common.fields import parse_interval
 from common.progress import progress_bar
 from data.errors import DataError
@@ -86,7 +84,6 @@ class Loop:
         try:
             with (
                 self.training_batches.own_errors(),
-                logging_redirect_tqdm([logger]),
                 progress_bar(
                     desc=f"training {self.task.config.variant}",
                     total=self._total,
@@ -283,6 +280,7 @@ class Loop:
             self.state.log_sum = self.log.sum
             start = time.monotonic()
             self.trainer.check_weights()
+            self.log.flush()
             self.checkpoints.save(kind, self.state)
             self._saves.append(time.monotonic() - start)
         self._saved = (self.state.step, time.monotonic())

@@ -5,11 +5,16 @@ import json
 from pathlib import Path
 
 import tensorflow as tf
+from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.plugins.hparams import api as hparams
 
 from common.checksums import DamagedError
 
 NAME = "metrics.jsonl"
+SPLITS = ("train", "validation")
+# Bytes of a record beside its content: its length and two checksums.
+RECORD_FRAME = 16
 
 
 class MetricsLog:
@@ -22,7 +27,7 @@ class MetricsLog:
       workdir: of the run.
       lines, sum: those of the checkpoint that the run starts from, 0 and None of the
         one before the first step; later lines, left by a run that was stopped, are
-        dropped.
+        dropped, and so are later steps in TensorBoard's files.
 
     Attributes:
       lines: how many were written so far.
@@ -48,15 +53,33 @@ class MetricsLog:
                 "the last checkpoint, found others; put the file back, or train anew "
                 "in another workdir"
             )
-        unfinished = self._path.with_suffix(".unfinished")
-        unfinished.write_bytes(kept)
-        unfinished.replace(self._path)
-        self.lines = lines
         self._tensorboard = workdir / "tensorboard"
+        rows = [json.loads(line) for line in kept.splitlines()]
+        for split in SPLITS:
+            steps = [row["step"] for row in rows if row["split"] == split]
+            for path in (self._tensorboard / split).glob("*tfevents*"):
+                self._cut(path, max(steps, default=0))
+        self._put(kept, self._path)
+        self.lines = lines
         self._writers = {
             split: tf.summary.create_file_writer(str(self._tensorboard / split))
-            for split in ("train", "validation")
+            for split in SPLITS
         }
+
+    def _cut(self, path, last_step):
+        """Drops the events after a step, which a file has in the order of steps."""
+        size = 0
+        for record in RawEventFileLoader(str(path)).Load():
+            if Event.FromString(record).step > last_step:
+                self._put(path.read_bytes()[:size], path)
+                return
+            size += RECORD_FRAME + len(record)
+
+    def _put(self, content, path):
+        # TensorBoard would read what a kill leaves in its folder.
+        unfinished = self._path.with_suffix(".unfinished")
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
 
     @property
     def sum(self) -> str:
@@ -96,8 +119,13 @@ class MetricsLog:
             )
             hparams.hparams(fields)
 
+    def flush(self) -> None:
+        """Writes what TensorBoard's files still lack, so that a kill loses none."""
+        for writer in self._writers.values():
+            writer.flush()
+
     def close(self) -> None:
-        """Writes what TensorBoard's files still lack."""
+        """Closes TensorBoard's files."""
         for writer in self._writers.values():
             writer.close()
 

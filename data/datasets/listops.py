@@ -7,7 +7,7 @@ from pathlib import Path
 from common import checksums
 from common.cache import cached
 from common.fields import choice, fail, integer
-from common.paths import make_path
+from common.paths import check_writable_folder, make_path
 from common.progress import progress_bar
 from data import files
 from data.datasets.listops_generator import OPERATORS, Size, apply_operator, generate
@@ -146,8 +146,10 @@ def _generated(config) -> Path:
         return cached(root, write)
     if root.is_dir() and any(root.iterdir()):
         _check_generated(root, settings)
-    elif root.is_dir():
-        root.rmdir()
+    else:
+        check_writable_folder(root, "--config.data.dir", by_rename=True)
+        if root.is_dir():
+            root.rmdir()
     return cached(root, write)
 
 

@@ -1,5 +1,7 @@
 """Folders that are made once."""
 
+import errno
+import fcntl
 import multiprocessing
 import os
 import time
@@ -7,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from common.cache import cached, unfinished
+from common.cache import LOCK, PREFIX, cached, unfinished
+from tests.rights import nobodys, open_folder
 
 
 def write(folder):
@@ -87,3 +90,42 @@ def test_brackets_in_a_name(tmp_path):
     folder = Path(tmp_path / "a [b] ü")
     assert (cached(folder / "it", write) / "a").exists()
     assert os.listdir(folder) == ["it"]
+
+
+def test_what_others_have_closed_blocks_nobody():
+    """Another user's lock, held or not, and what a killed process of theirs left."""
+    with open_folder() as folder:
+        folder.chmod(0o1777)
+        closed = [folder / f"{PREFIX}{name}{LOCK}" for name in ("closed", "open")]
+        for path in closed:
+            path.with_suffix("").mkdir()
+            write(path.with_suffix(""))
+            path.touch()
+        closed[0].chmod(0)
+        closed[0].with_suffix("").chmod(0o555)
+        closed[1].with_suffix("").chmod(0o555)
+        with nobodys():
+            assert (cached(folder / "it", write) / "a").read_text() == "content"
+        assert all((path.with_suffix("") / "a").exists() for path in closed)
+
+
+def test_where_nothing_can_be_written_it_is_made_for_this_process(caplog):
+    with open_folder() as folder:
+        folder.chmod(0o555)
+        with nobodys():
+            for make in (write, never):
+                path = cached(folder / "it", make)
+                assert (path / "a").read_text() == "content"
+        assert not list(folder.iterdir())
+    assert f"--config.data.cache_dir={folder}: expected a folder that ca" in caplog.text
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    (tmp_path / f"{PREFIX}1{LOCK}").touch()  # somebody's, of whom nothing is known
+
+    def flock(file, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    assert (cached(tmp_path / "it", write) / "a").read_text() == "content"
+    assert sorted(os.listdir(tmp_path)) == ["it", f"{PREFIX}1{LOCK}"]

@@ -4,10 +4,19 @@ import keras
 import numpy as np
 import pytest
 
+from common import checksums
 from common.checksums import DamagedError
 from common.errors import UserError
 from models import build_classifier, variant_config
-from training.checkpoints import BEST, LAST, RESUME, Checkpoints, RunState
+from training.checkpoints import (
+    BEST,
+    LAST,
+    MOST_READINGS,
+    RESUME,
+    Checkpoints,
+    RemovedError,
+    RunState,
+)
 from training.metrics import Totals
 
 
@@ -109,6 +118,55 @@ def test_what_killed_saves_left_is_cleaned(saved, tmp_path):
     (tmp_path / "checkpoints/last/unfinished-20").mkdir()
     checkpoints.clean()
     assert [path.name for path in (tmp_path / "checkpoints/last").iterdir()] == ["10"]
+
+
+READINGS = {
+    "best": lambda checkpoints: checkpoints.restore_best(),
+    "best weights": lambda checkpoints: checkpoints.best_weights(),
+    "average": lambda checkpoints: checkpoints.restore_average(1),
+}
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_one_that_a_training_removes_meanwhile_is_read_again(
+    saved, tmp_path, monkeypatch, reading, moment
+):
+    training, check, seen = saved((BEST, 10), (LAST, 10)), checksums.check, []
+
+    def check_and_train(folder):
+        seen.append(folder.name)
+        if moment == "after":
+            check(folder)
+        if len(seen) == 1:
+            training.model.weight_0.assign(20)
+            for kind in (BEST, LAST):
+                training.save(kind, RunState(20))
+        if moment == "before":
+            check(folder)
+
+    monkeypatch.setattr(checksums, "check", check_and_train)
+    reader = Checkpoints(tmp_path, Model())
+    weights = READINGS[reading](reader)
+    weight = weights["model/a"] if weights else reader.model.weight_0.numpy()
+    assert seen == ["10", "20"]
+    assert weight == 20
+
+
+def test_those_that_are_always_removed_end_with_a_line(saved, tmp_path, monkeypatch):
+    training, step = saved((BEST, 1)), 1
+
+    def train(folder):
+        nonlocal step
+        step += 1
+        training.save(BEST, RunState(step))
+
+    monkeypatch.setattr(checksums, "check", train)
+    with pytest.raises(RemovedError, match="found that it was removed while it was re"):
+        Checkpoints(tmp_path, Model()).restore_best()
+    assert step == 1 + MOST_READINGS
+    assert training.steps(BEST) == [step]
+    assert len(list((tmp_path / "checkpoints/best").iterdir())) == 1
 
 
 def test_those_of_another_model_are_refused(saved, tmp_path):
