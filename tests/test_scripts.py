@@ -168,7 +168,7 @@ def test_a_start_that_failed_leaves_no_run(tmp_path, cache):
     assert message.startswith(f"error: {tmp_path}/nowhere: expected a folder of basic_")
     right = {"train.steps": 2, "train.epochs": 15, "data.bucket_lengths": "(24,)"}
     arguments = train_arguments(workdir, cache, **right)
-    result = script("train.py", *arguments, KERAS_BACKEND="jax")
+    result = script("train.py", *arguments)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["step"] == 2
 

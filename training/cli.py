@@ -6,15 +6,18 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 
+from common.errors import UserError
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# Training is TensorFlow's; the models alone run on other backends.
-os.environ["KERAS_BACKEND"] = "tensorflow"
+try:
+    import common.environment  # noqa: F401
+except UserError as error:
+    sys.exit(f"error: {error}")
 
 from absl import app, flags  # noqa: E402
 from absl import logging as absl_logging  # noqa: E402
 from ml_collections import config_flags  # noqa: E402
 
-from common.errors import UserError  # noqa: E402
 from common.fields import fail  # noqa: E402
 from training.interruption import EXIT_CODE, Interrupted  # noqa: E402
 

@@ -1,5 +1,8 @@
 """Training a model from a config to a workdir."""
 
+import common.environment  # noqa: F401 - TensorFlow imports Keras
+
+# isort: split
 import logging
 from contextlib import nullcontext
 
