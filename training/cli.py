@@ -73,7 +73,10 @@ def explain(error: Exception) -> str | None:
         tf.errors.AbortedError,  # a remote folder that does not answer
         tf.errors.DataLossError,
     )
-    if isinstance(error, missing):
+    is_network = isinstance(error, tf.errors.FailedPreconditionError) and (
+        "HTTP request" in text  # of a remote folder whose network has gone
+    )
+    if isinstance(error, missing) or is_network:
         return text
     if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
         return (
@@ -92,6 +95,11 @@ def define_strategy(*names: str) -> Callable:
     """
     name = flags.DEFINE_enum("strategy", "auto", names, "Where to run.")
     tpu = flags.DEFINE_string("tpu", "", 'Name of the TPU; "local" on a TPU VM.')
+    flags.register_multi_flags_validator(
+        [name, tpu],
+        lambda values: not values["tpu"] or values["strategy"] in ("auto", "tpu"),
+        "expected --strategy=auto or --strategy=tpu beside a TPU",
+    )
 
     def make():
         from training.strategy import make_strategy
