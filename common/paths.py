@@ -58,7 +58,8 @@ def make_path(text, what: str) -> Path:
         reason = f"no answer in {SECONDS_TO_ANSWER} s"
     except tf.errors.OpError as error:
         reason = " ".join(error.message.split())[:300]
-    raise UserError(f"{what}={text}: expected a remote path that answers, found {reason}")
+    expected = "expected a remote path that answers"
+    raise UserError(f"{what}={text}: {expected}, found {reason}")
 
 
 def make_local_path(text, what: str) -> Path:
