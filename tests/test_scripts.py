@@ -337,7 +337,9 @@ def test_benchmark_input_takes_the_flags_of_train(cache):
     "arguments, message",
     [
         (["fast"], "error: expected a command out of"),
-        (["speed", "--lengths=1k"], "error: --lengths: expected positive numbers"),
+        (["speed", "--lengths=1k"], "error: --lengths: expected whole numbers from"),
+        (["speed", f"--lengths={10**30}"], "error: --lengths: expected whole numbers"),
+        (["decode", "--beam=999999999"], "error: flag --beam=999999999: 999999999 is"),
         (["params", "--plot=x.png"], "error: Unknown command line flag 'plot'"),
         (["speed", "--plot=x.pdf"], "error: --plot: expected a name in .png"),
         (["input"], "error: --config: expected a task and variant"),

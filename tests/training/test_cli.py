@@ -56,6 +56,16 @@ def parse(*arguments, config=LISTOPS):
         ("train.adam_beta_1=1.5", "train.adam_beta_1: expected a rate from 0"),
         ("seed=5000000000", "seed: expected a whole number from 0 to 2,147,483,647"),
         ("kind=translation", "data.dataset: expected one of parallel_text, found"),
+        ("train.learning_rate_max=1e-320", "train.learning_rate_max: expected a numb"),
+        ("train.adam_epsilon=1e308", "train.adam_epsilon: expected a number from 1e-1"),
+        ("train.adam_epsilon=1e-320", "train.adam_epsilon: expected a number from 1e"),
+        ("train.clip_norm=1e-40", "train.clip_norm: expected a number from 1e-06 to"),
+        ("train.adam_beta_1=0.99999999999", "train.adam_beta_1: expected a rate from"),
+        ("model.num_depths=2147483647", "model.num_depths: expected a whole number fr"),
+        ("model.num_depths=1001", "model.num_depths: expected a whole number from 1 "),
+        ("train.accumulate_steps=65", "train.accumulate_steps: expected at most the 6"),
+        ("train.accumulate_steps=2147483647", "train.accumulate_steps: expected a wh"),
+        ("train.checkpoint_every=9999999999 steps", "train.checkpoint_every: expected"),
         ("kind=other", "kind: expected one of classification, translation, found"),
         ("variant=other", "variant: expected one of transevolve-randomff-1"),
     ],
@@ -103,6 +113,22 @@ def test_flags_of_another_variant_are_refused():
         parse(flag)
     config = parse(flag, config="configs/listops.py:transformer")
     assert config.model.num_layers == 3
+
+
+def test_blocks_and_depths_are_bounded_together():
+    flags = ("--config.model.num_blocks=20", "--config.model.num_depths=50")
+    assert parse(*flags).model.num_depths == 50
+    message = "num_depths: expected at most 50 in each of model.num_blocks=20, found 51"
+    with pytest.raises(UserError, match=message):
+        parse(*flags, "--config.model.num_depths=51")
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["train.adam_epsilon=1e-9", "train.adam_beta_1=0", "train.clip_norm=0.001"],
+)
+def test_usual_values_are_accepted(flag):
+    parse(f"--config.{flag}")
 
 
 def test_buckets_follow_the_length():
