@@ -10,6 +10,7 @@ from ml_collections import config_flags
 from common.errors import UserError
 
 FLAGS = flags.FLAGS
+MOST_TOKENS = 1_000_000
 
 
 class Group(NamedTuple):
@@ -42,9 +43,11 @@ def models(size: str = "small", lengths: str = "1000,2000,3000,4000") -> Group:
 
     def arguments():
         for length in FLAGS.lengths:
-            if not length.isdecimal() or int(length) < 1:
+            is_short = length.isdecimal() and len(length) < 8
+            if not is_short or not 1 <= int(length) <= MOST_TOKENS:
                 raise UserError(
-                    f"--lengths: expected positive numbers, found {length!r}"
+                    f"--lengths: expected whole numbers from 1 to {MOST_TOKENS:,}, "
+                    f"found {length!r:.40}"
                 )
         for name in ("models", "lengths"):
             chosen = FLAGS[name].value
@@ -58,7 +61,7 @@ def models(size: str = "small", lengths: str = "1000,2000,3000,4000") -> Group:
 
 def _define_batch():
     help = "As many sequences as fit, at least one."
-    flags.DEFINE_integer("tokens_per_batch", 4000, help, lower_bound=1)
+    flags.DEFINE_integer("tokens_per_batch", 4000, help, 1, MOST_TOKENS)
 
 
 def _define_step():
@@ -79,12 +82,12 @@ def _step():
 
 def _define_rounds():
     help = "Timed rounds, after one to warm up."
-    flags.DEFINE_integer("rounds", 5, help, lower_bound=5)
+    flags.DEFINE_integer("rounds", 5, help, 5, 10_000)
 
 
 def _define_search():
-    flags.DEFINE_integer("beam", 4, "Hypotheses.", lower_bound=1)
-    flags.DEFINE_integer("batch", 8, "Sentences.", lower_bound=1)
+    flags.DEFINE_integer("beam", 4, "Hypotheses.", 1, 1_000)
+    flags.DEFINE_integer("batch", 8, "Sentences.", 1, 10_000)
     flags.DEFINE_bool("recompute", True, "Time that too; slow.")
 
 
@@ -100,7 +103,7 @@ def _define_served():
     tasks = ["classification", "translation"]
     flags.DEFINE_enum("task", tasks[0], tasks, "What is served.")
     help = "Texts that are answered together."
-    flags.DEFINE_integer("batch", 64, help, lower_bound=1)
+    flags.DEFINE_integer("batch", 64, help, 1, 10_000)
 
 
 def _define_config():
@@ -126,7 +129,7 @@ def _check_plot():
 
 
 def _define_pairs():
-    flags.DEFINE_integer("pairs", 5_000_000, "Of sentences.", lower_bound=10_000)
+    flags.DEFINE_integer("pairs", 5_000_000, "Of sentences.", 10_000, 100_000_000)
 
 
 BATCH = Group(_define_batch, lambda: {"tokens_per_batch": FLAGS.tokens_per_batch})

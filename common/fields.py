@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from common.errors import UserError
 
-INTERVAL = re.compile(r"[1-9]\d* (steps|minutes)")
+INTERVAL = re.compile(r"[1-9]\d{0,8} (steps|minutes)")
+# TensorFlow counts in int32.
+LARGEST_WHOLE = 2**31 - 1
 
 
 class Field(NamedTuple):
@@ -29,31 +31,36 @@ class Field(NamedTuple):
     changeable: bool = False
 
 
-def integer(help: str, minimum: int = 1, below: int | None = None) -> Field:
-    """A whole number from `minimum`, and below `below` if that is given."""
-    end = "" if below is None else f" to below {below:,}"
+def integer(help: str, minimum: int = 1, maximum: int | None = None) -> Field:
+    """A whole number from `minimum`, and up to `maximum` if that is given.
+
+    A size has a maximum: what is larger is not built in any time, or in any memory.
+    """
+    end = "" if maximum is None else f" to {maximum:,}"
 
     def accepts(value):
-        return _is_whole(value) and minimum <= value < (below or math.inf)
+        return _is_whole(value) and minimum <= value <= (maximum or math.inf)
 
     return Field(help, f"a whole number from {minimum}{end}", accepts)
 
 
-def positive(help: str) -> Field:
-    """A finite number above 0."""
-    return Field(help, "a number above 0", lambda x: _is_number(x) and x > 0)
+def real(help: str, minimum: float, maximum: float) -> Field:
+    """A number within bounds.
 
+    Training computes in float32. The bounds of fields that are multiplied keep their
+    products among its normal numbers, from 1.2e-38 to 3.4e38: what is less may count
+    as 0, and train nothing.
+    """
 
-def not_negative(help: str) -> Field:
-    """A finite number from 0."""
-    return Field(help, "a number from 0", lambda x: _is_number(x) and x >= 0)
+    def accepts(value):
+        return _is_number(value) and minimum <= value <= maximum
+
+    return Field(help, f"a number from {minimum:g} to {maximum:g}", accepts)
 
 
 def rate(help: str) -> Field:
-    """A number from 0 to below 1."""
-    return Field(
-        help, "a rate from 0 to below 1", lambda x: _is_number(x) and 0 <= x < 1
-    )
+    """A number from 0 to below 1, not so near that float32 has few digits left."""
+    return real(help, 0, 0.999999)._replace(expected="a rate from 0 to 0.999999")
 
 
 def choice(help: str, *allowed: str) -> Field:
@@ -147,5 +154,5 @@ def check(fields: Mapping[str, Field], values: Mapping) -> None:
         if name in fields and not fields[name].accepts(value):
             fail(name, fields[name].expected, value)
         numbers = value if isinstance(value, tuple | list) else (value,)
-        if any(_is_whole(number) and abs(number) >= 2**31 for number in numbers):
+        if any(_is_whole(x) and abs(x) > LARGEST_WHOLE for x in numbers):
             fail(name, "whole numbers below 2,147,483,648", value)

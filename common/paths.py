@@ -5,13 +5,18 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 import uuid
+from concurrent.futures import Future
 from pathlib import Path
 
 from common.errors import UserError
 
 # What TensorFlow does not take literally in the name of a checkpoint.
 PATTERN = "[]*?\\"
+# For the first answer of a remote folder. TensorFlow goes on asking for minutes, which
+# is right for a folder that has answered before.
+SECONDS_TO_ANSWER = 20
 
 
 def make_path(text, what: str) -> Path:
@@ -24,7 +29,8 @@ def make_path(text, what: str) -> Path:
       what: the flag that gives it, for errors.
 
     Raises:
-      UserError: if it is empty, or of a kind that TensorFlow does not know.
+      UserError: if it is empty, of a kind that TensorFlow does not know, or remote and
+        not answered for.
     """
     if not str(text).strip():
         raise UserError(f"{what}: expected a path, found an empty one")
@@ -45,13 +51,44 @@ def make_path(text, what: str) -> Path:
 
     try:
         path = epath.Path(text)
-        path.exists()
+        _within(SECONDS_TO_ANSWER, path.exists)
         return path
     except (KeyError, tf.errors.UnimplementedError):
         scheme = str(text).split("://")[0]
         raise UserError(
             f"{what}: expected a local path or gs://BUCKET/..., found {scheme}://"
         ) from None
+    except TimeoutError:
+        reason = f"no answer in {SECONDS_TO_ANSWER} s"
+    except tf.errors.OpError as error:
+        reason = " ".join(error.message.split())[:300]
+    expected = "expected a remote path that answers"
+    raise UserError(f"{what}={text}: {expected}, found {reason}")
+
+
+def make_local_path(text, what: str) -> Path:
+    """As `make_path`, for a path that must be of this machine.
+
+    Raises:
+      UserError: as `make_path`, and if it is remote.
+    """
+    if is_remote(text):
+        raise UserError(f"{what}={text}: expected a folder of this machine")
+    return make_path(text, what)
+
+
+def _within(seconds, function):
+    """What a function returns or raises, or a `TimeoutError`; it may go on then."""
+    answer = Future()
+
+    def call():
+        try:
+            answer.set_result(function())
+        except Exception as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return answer.result(seconds)
 
 
 def check_writable_folder(path: Path, what: str, by_rename: bool = False) -> None:

@@ -16,7 +16,8 @@ FIELDS = {
 # Where texts are batched by their length.
 BUCKET_FIELDS = {
     "max_length": integer(
-        "The most tokens: a longer text is cut, a longer training pair left out."
+        "The most tokens: a longer text is cut, a longer training pair left out.",
+        maximum=1_000_000,
     ),
     "bucket_lengths": lengths(
         "Lengths that batches have, up to max_length; a text goes to the first that "

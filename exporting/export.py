@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from common.cache import unfinished
 from common.errors import UserError
-from common.paths import is_remote, make_path
+from common.paths import make_local_path
 from exporting import card
 from inference.text_model import TextModel
 from models.convert import fold_rotations
@@ -63,11 +63,9 @@ def export(
       UserError: for a bad argument or a workdir without a run, if the folder cannot be
         written, or if the model answers otherwise than the run.
     """
-    if is_remote(output):
-        raise UserError(f"--output={output}: expected a local folder, to be copied")
     if dtype not in DTYPES:
         raise UserError(f"--dtype={dtype}: expected one of {', '.join(DTYPES)}")
-    output = make_path(output, "--output").resolve()
+    output = make_local_path(output, "--output").resolve()
     if output.is_dir() and any(output.iterdir()) or output.is_file():
         raise UserError(f"--output={output}: expected an empty folder or none")
     run = load_run(workdir, average_checkpoints, decode, attention)

@@ -23,9 +23,9 @@ ARCHITECTURES: dict[str, Architecture] = {
 DTYPES = ("float32", "mixed_bfloat16")
 # What the `model` part of a config holds for every architecture.
 FIELDS = {
-    "hidden_dim": integer("d, the width."),
-    "ffn_dim": integer("Inner size of the feed-forward."),
-    "num_heads": integer("H, attention heads."),
+    "hidden_dim": integer("d, the width.", maximum=65_536),
+    "ffn_dim": integer("Inner size of the feed-forward.", maximum=262_144),
+    "num_heads": integer("H, attention heads.", maximum=1_024),
     "dropout": rate("Dropout."),
     "dtype": choice(
         "Of activations and products, as Keras names it; weights are float32.", *DTYPES

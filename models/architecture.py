@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 
 from common.fields import Field
 
+# Building takes about a second for each.
+MOST_LAYERS = 1_000
+
 
 class Variant(NamedTuple):
     """A model by name.
@@ -36,6 +39,8 @@ class Architecture(NamedTuple):
       fields: of the `model` part of a config, its own.
       check: function of the `model` part of a config that raises `UserError` if its
         values do not fit together.
+      num_feed_forwards: function of the `model` part of a config; how many the encoder
+        has of (hidden_dim, ffn_dim) and back, by which memory is bounded from below.
     """
 
     encoder: type
@@ -43,3 +48,4 @@ class Architecture(NamedTuple):
     variants: Mapping[str, Variant]
     fields: Mapping[str, Field] = {}
     check: Callable[[Any], None] = lambda config: None
+    num_feed_forwards: Callable[[Any], int] = lambda config: 0

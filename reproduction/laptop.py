@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from benchmarks.timing import interleave, speedup
 from common.errors import UserError
-from common.paths import make_path
+from common.paths import make_local_path
 from configs import listops
 from configs.published import ACCURACY
 from data import tokenizers
@@ -48,7 +48,7 @@ def compare(output, names: list[str] | None = None) -> tuple[str, bool]:
       UserError: if a name is unknown, a run failed, or the folder holds runs of other
         settings.
     """
-    places = Places(make_path(output, "--output"), "comparison")
+    places = Places(make_local_path(output, "--output"), "comparison")
     others = dict.fromkeys(name for name in names or COMPARED if name != BASELINE)
     names = [*others, BASELINE]
     experiments = [Experiment(SETTING, name) for name in names]

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 from common.errors import UserError
-from common.paths import is_remote, make_path, write_whole
+from common.paths import make_local_path, make_path, write_whole
 from models import variants
 from reproduction import measure, plan, survey, tables
 from reproduction.experiment import Places
@@ -55,9 +55,7 @@ class Reproduction:
         only: str = "",
         models: list[str] | None = None,
     ):
-        output = make_path(output, "--output")
-        if is_remote(output):
-            raise UserError(f"--output={output}: expected a folder of this machine")
+        output = make_local_path(output, "--output")
         if data_dir is not None:
             data_dir = make_path(data_dir, "--data_dir")
         if scale not in SCALES:

@@ -6,16 +6,19 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 
+from common.errors import UserError
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# Training is TensorFlow's; the models alone run on other backends.
-os.environ["KERAS_BACKEND"] = "tensorflow"
+try:
+    import common.environment  # noqa: F401
+except UserError as error:
+    sys.exit(f"error: {error}")
 
 from absl import app, flags  # noqa: E402
 from absl import logging as absl_logging  # noqa: E402
 from ml_collections import config_flags  # noqa: E402
 
 from common import streams  # noqa: E402
-from common.errors import UserError  # noqa: E402
 from common.fields import fail  # noqa: E402
 from common.progress import LogHandler  # noqa: E402
 from training.interruption import EXIT_CODE, Interrupted  # noqa: E402
@@ -74,7 +77,10 @@ def explain(error: Exception) -> str | None:
         tf.errors.AbortedError,  # a remote folder that does not answer
         tf.errors.DataLossError,
     )
-    if isinstance(error, missing):
+    is_network = isinstance(error, tf.errors.FailedPreconditionError) and (
+        "HTTP request" in text  # of a remote folder whose network has gone
+    )
+    if isinstance(error, missing) or is_network:
         return text
     if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
         return (
@@ -93,6 +99,11 @@ def define_strategy(*names: str) -> Callable:
     """
     name = flags.DEFINE_enum("strategy", "auto", names, "Where to run.")
     tpu = flags.DEFINE_string("tpu", "", 'Name of the TPU; "local" on a TPU VM.')
+    flags.register_multi_flags_validator(
+        [name, tpu],
+        lambda values: not values["tpu"] or values["strategy"] in ("auto", "tpu"),
+        "expected --strategy=auto or --strategy=tpu beside a TPU",
+    )
 
     def make():
         from training.strategy import make_strategy

@@ -17,8 +17,8 @@ from common.fields import (
     integer,
     interval,
     optional,
-    positive,
     rate,
+    real,
     text,
 )
 from data.fields import FIELDS as DATA_FIELDS
@@ -36,27 +36,40 @@ FIELDS = {
     "model.architecture": text("A key of `models.ARCHITECTURES`, the variant's."),
     "data.dataset": text("A key of `data.DATASETS`."),
     "data.tokenizer": text("A key of `data.tokenizers.TOKENIZERS`."),
-    "seed": integer("Of weights, dropout, shuffling and the validation cut.", 0, 2**31),
-    "train.batch_size": integer("Examples, or tokens of a side, of a batch."),
+    "seed": integer(
+        "Of weights, dropout, shuffling and the validation cut.", 0, 2**31 - 1
+    ),
+    "train.batch_size": integer(
+        "Examples, or tokens of a side, of a batch.", maximum=1_000_000
+    ),
     "train.epochs": changeable(optional(integer("Passes over the training data."))),
     "train.steps": changeable(
         optional(integer("Updates. Given, they count instead of epochs."))
     ),
-    "train.learning_rate_max": positive(
-        "lr = learning_rate_max / √d · min(step^-0.5, step · warmup_steps^-1.5)."
+    "train.learning_rate_max": real(
+        "lr = learning_rate_max / √d · min(step^-0.5, step · warmup_steps^-1.5).",
+        1e-10,
+        1e10,
     ),
-    "train.warmup_steps": integer("Updates over which the rate grows."),
+    "train.warmup_steps": integer(
+        "Updates over which the rate grows.", maximum=10_000_000
+    ),
     "train.adam_beta_1": rate("Adam's β1."),
     "train.adam_beta_2": rate("Adam's β2."),
-    "train.adam_epsilon": positive("Adam's ε."),
+    "train.adam_epsilon": real("Adam's ε.", 1e-16, 1),
     "train.init_from": optional(
         text("A workdir whose best weights a new run starts from, those that fit.")
     ),
     "train.accumulate_steps": integer(
-        "Parts of a batch that a device computes one after the other, to save memory."
+        "Parts of a batch that a device computes one after the other, to save memory.",
+        maximum=10_000,
     ),
     "train.clip_norm": optional(
-        positive("The longest that the gradient of an update may be; it is cut to it.")
+        real(
+            "The longest that the gradient of an update may be; it is cut to it.",
+            1e-6,
+            1e10,
+        )
     ),
     "train.validate_every": optional(
         integer("Updates between validations; by default an epoch.")
@@ -98,6 +111,9 @@ def check(config: ConfigDict) -> None:
     models.ARCHITECTURES[config.model.architecture].check(config.model)
     getattr(dataset, "check", lambda config: None)(config.data)
     task.check(config)
+    parts, rows = config.train.accumulate_steps, max(task.shapes(config))[0]
+    if parts > rows:
+        fail("train.accumulate_steps", f"at most the {rows:,} rows of a batch", parts)
 
 
 def _chosen(values: Mapping):

@@ -9,6 +9,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from common.errors import UserError
+from models import ARCHITECTURES
 
 # How far a prediction may be off, of what is measured.
 TOLERANCE = 0.25
@@ -57,6 +58,31 @@ FUNCTIONS = ("f", "then_branch", "else_branch", "body")
 
 
 logger = logging.getLogger("transevolve")
+
+
+def check_model(config, vocabulary_size: int, strategy) -> None:
+    """Checks, before a model is built, that a device can hold it at all.
+
+    Counted are the embedding and the encoder's feed-forwards, as weights with Adam's
+    two moments. Rotations are no weights, but drawing them takes no less.
+
+    Args:
+      config: the `model` part of a config.
+      vocabulary_size: of its tokenizer.
+      strategy: whose devices are meant.
+
+    Raises:
+      UserError: if a device has less memory than that.
+    """
+    feed_forwards = ARCHITECTURES[config.architecture].num_feed_forwards(config)
+    width, inner = config.hidden_dim, config.ffn_dim
+    size = width * (vocabulary_size + 2 * inner * feed_forwards)
+    if short := shortage(3 * 4 * size, strategy):
+        raise UserError(
+            f"expected memory for {size:,} weights or more, {short}; a smaller "
+            f"--config.model.hidden_dim={width} needs less, and so does a smaller "
+            f"--config.model.ffn_dim={inner}, fewer layers or a smaller vocabulary"
+        )
 
 
 def check(trainer, training, evaluator, validation) -> None:
@@ -125,7 +151,7 @@ def _check_fits(what, wanted, strategy):
     if short := shortage(wanted, strategy):
         raise UserError(
             f"expected memory for {what}, {short}; a larger "
-            "--config.train.accumulate_steps wants less, and so does a smaller "
+            "--config.train.accumulate_steps needs less, and so does a smaller "
             "--config.train.batch_size, or shorter texts"
         )
 

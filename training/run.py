@@ -1,5 +1,8 @@
 """A trained run, opened: its model answers."""
 
+import common.environment  # noqa: F401 - TensorFlow imports Keras
+
+# isort: split
 from collections.abc import Mapping
 from functools import cached_property
 

@@ -1,5 +1,8 @@
 """Training a model from a config to a workdir."""
 
+import common.environment  # noqa: F401 - TensorFlow imports Keras
+
+# isort: split
 import logging
 from contextlib import nullcontext
 
@@ -90,6 +93,7 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
         for name in set(workdirs.differences(config, kept)) - PLACES:
             raise UserError(f"--config.{name}: expected the same for all workers")
         task, train, validation = _prepare(config, workdir, True, is_chief=False)
+    memory.check_model(config.model, task.tokenizer.vocabulary_size, strategy)
     with strategy.scope():
         model = task.build_model()
     logger.info("%s: %d parameters", config.variant, model.count_params())

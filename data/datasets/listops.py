@@ -28,13 +28,19 @@ FIELDS = {
     "max_depth": integer(
         # With each level a tree has half as many nodes more.
         "The most levels of nesting, the outermost included.",
-        below=21,
+        maximum=20,
     ),
-    "max_arguments": integer("The most arguments of an operator.", minimum=2),
-    "train_examples": integer("How many training examples to make."),
-    "validation_examples": integer("How many validation examples to make."),
-    "test_examples": integer("How many test examples to make."),
-    "generator_seed": integer("Seed of the expressions.", minimum=0, below=2**31),
+    "max_arguments": integer(
+        "The most arguments of an operator.", minimum=2, maximum=1_000
+    ),
+    "train_examples": integer(
+        "How many training examples to make.", maximum=10_000_000
+    ),
+    "validation_examples": integer(
+        "How many validation examples to make.", maximum=10_000_000
+    ),
+    "test_examples": integer("How many test examples to make.", maximum=10_000_000),
+    "generator_seed": integer("Seed of the expressions.", minimum=0, maximum=2**31 - 1),
 }
 FILE_NAMES = {"train": "train", "validation": "val", "test": "test"}
 SETTINGS = "generated.json"

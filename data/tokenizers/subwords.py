@@ -35,7 +35,7 @@ class SubwordTokenizer:
     resources = ()
     modules = ("tensorflow_text",)
     FIELDS = {
-        "vocab_size": integer("How many subwords to learn."),
+        "vocab_size": integer("How many subwords to learn.", maximum=1_000_000),
         "vocab_sentences": integer(
             "How many sentences of the training text to learn them from, at most."
         ),

@@ -32,7 +32,7 @@ class WordPieceTokenizer:
             "bert",
             "train",
         ),
-        "vocab_size": integer("How many word pieces to learn."),
+        "vocab_size": integer("How many word pieces to learn.", maximum=1_000_000),
         "vocab_file": changeable(
             optional(
                 text("A file of word pieces, one a line, to use instead of vocab.")

@@ -82,7 +82,7 @@ class Dpfp(FeatureMap):
     2 nu features for each number. Many are zero, and all may be.
     """
 
-    fields = {"nu": integer("ν of DPFP: 2ν features for each number.", 1, 4)}
+    fields = {"nu": integer("ν of DPFP: 2ν features for each number.", 1, 3)}
     variants = {"dpfp": {"nu": 1}}
 
     def __init__(self, size, seed, nu):
@@ -113,7 +113,7 @@ class Favor(FeatureMap):
     """
 
     fields = {
-        "num_features": integer("m, random features of FAVOR+ a head."),
+        "num_features": integer("m, random features of FAVOR+ a head.", maximum=8_192),
         "orthogonal": boolean("Whether these are orthogonal."),
         "redraw_every": integer(
             "Training passes after which they are redrawn; 0 for never.", 0

@@ -1,7 +1,7 @@
 """TransEvolve: attention that evolves with depth (sections 4 to 6)."""
 
 from common.fields import Field, choice, fail, integer
-from models.architecture import Architecture, Variant
+from models.architecture import MOST_LAYERS, Architecture, Variant
 from models.fidelity import EXPECTED, is_fidelity
 from models.transevolve.block import FEED_FORWARDS
 from models.transevolve.decoder import TransEvolveDecoder
@@ -15,6 +15,10 @@ def check(config):
         fail("model.hidden_dim", expected, config.hidden_dim)
     if config.feed_forward == "rotation" and config.ffn_dim % 2:
         fail("model.ffn_dim", "an even number", config.ffn_dim)
+    most = MOST_LAYERS // config.num_blocks
+    if config.num_depths > most:
+        expected = f"at most {most:,} in each of model.num_blocks={config.num_blocks}"
+        fail("model.num_depths", expected, config.num_depths)
 
 
 def _variant(feed_forward, num_blocks):
@@ -42,8 +46,8 @@ ARCHITECTURE = Architecture(
             "Dense layers (fullFF), or products of rotations (randomFF).",
             *FEED_FORWARDS,
         ),
-        "num_blocks": integer("Blocks of encoder and of decoder."),
-        "num_depths": integer("Depths of a block."),
+        "num_blocks": integer("Blocks of encoder and of decoder.", maximum=MOST_LAYERS),
+        "num_depths": integer("Depths of a block.", maximum=MOST_LAYERS),
         "fidelity": Field(
             "Whose choices: the paper's or the authors' code's (docs/fidelity.md).",
             EXPECTED,
@@ -51,4 +55,5 @@ ARCHITECTURE = Architecture(
         ),
     },
     check=check,
+    num_feed_forwards=lambda config: config.num_blocks * config.num_depths,
 )

@@ -1,7 +1,7 @@
 """The baseline: a pre-norm Transformer of TransEvolve's depth, width and heads."""
 
 from common.fields import fail, integer
-from models.architecture import Architecture, Variant
+from models.architecture import MOST_LAYERS, Architecture, Variant
 from models.transformer.decoder import TransformerDecoder
 from models.transformer.encoder import TransformerEncoder
 
@@ -17,6 +17,9 @@ ARCHITECTURE = Architecture(
     encoder=TransformerEncoder,
     decoder=TransformerDecoder,
     variants={"transformer": Variant({"num_layers": 6}, in_paper=True)},
-    fields={"num_layers": integer("Layers of encoder and of decoder.")},
+    fields={
+        "num_layers": integer("Layers of encoder and of decoder.", maximum=MOST_LAYERS)
+    },
     check=check,
+    num_feed_forwards=lambda config: config.num_layers,
 )

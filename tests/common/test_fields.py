@@ -9,10 +9,13 @@ from common.errors import UserError
 
 DECLARED = {
     "whole": (fields.integer("."), [1, 5], [0, -1, 1.0, True, "1", None]),
-    "seed": (fields.integer(".", 0, 10), [0, 9], [10, -1, False]),
-    "positive": (fields.positive("."), [1, 0.5], [0, math.inf, math.nan, True, "x"]),
-    "not_negative": (fields.not_negative("."), [0, 0.5], [-0.1, math.nan]),
-    "rate": (fields.rate("."), [0, 0.99], [1, -0.1, math.nan, True]),
+    "seed": (fields.integer(".", 0, 10), [0, 10], [11, -1, False]),
+    "real": (
+        fields.real(".", 1e-6, 2),
+        [1e-6, 1, 0.5, 2],
+        [0, 9e-7, 2.1, math.inf, math.nan, True, "x"],
+    ),
+    "rate": (fields.rate("."), [0, 0.99], [1, 1 - 1e-11, -0.1, math.nan, True]),
     "choice": (fields.choice(".", "a", "b"), ["a"], ["c", None]),
     "text": (fields.text("."), ["a"], ["", None, 3]),
     "lengths": (

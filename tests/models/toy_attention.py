@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from common.fields import positive
+from common.fields import real
 from models.attention.cache import State
 from models.attention.heads import is_future
 from models.attention.mechanism import Attention
@@ -31,7 +31,7 @@ class MeanAttention(Attention):
     """
 
     variants = {"": {"gain": 1.0}, "loud": {"gain": 2.0}}
-    fields = {"gain": positive("What the mean is multiplied by.")}
+    fields = {"gain": real("What the mean is multiplied by.", 0.1, 10)}
 
     def __init__(self, *args, gain, **kwargs):
         super().__init__(*args, **kwargs)

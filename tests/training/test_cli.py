@@ -32,9 +32,9 @@ def parse(*arguments, config=LISTOPS):
         ("train.batch_size=0", "train.batch_size: expected a whole number from 1"),
         (
             "train.batch_size=99999999999999999999",
-            "train.batch_size: expected whole nu",
+            "train.batch_size: expected a whole number from 1 to 1,000,000, found",
         ),
-        ("data.max_depth=40", "data.max_depth: expected a whole number from 1 to belo"),
+        ("data.max_depth=40", "data.max_depth: expected a whole number from 1 to 20,"),
         ("data.source=ftp", "data.source: expected one of generate, files"),
         ("data.on_error=ask", "data.on_error: expected one of fail, skip"),
         ("data.bucket_lengths=(9,)", "data.bucket_lengths: expected increasing len"),
@@ -46,16 +46,26 @@ def parse(*arguments, config=LISTOPS):
         ("data.bucket_lengths=many", "data.bucket_lengths: expected whole numbers in"),
         ("data.max_length=0", "data.max_length: expected a whole number from 1"),
         ("model.attention.name=fast", "model.attention.name: expected factored, the"),
-        ("model.dropout=1.5", "model.dropout: expected a rate from 0 to below 1"),
-        ("model.dropout=nan", "model.dropout: expected a rate from 0 to below 1"),
+        ("model.dropout=1.5", "model.dropout: expected a rate from 0 to 0.999999"),
+        ("model.dropout=nan", "model.dropout: expected a rate from 0 to 0.999999"),
         ("model.hidden_dim=100", "model.hidden_dim: expected a multiple of twice"),
         ("data.validation_examples=0", "data.validation_examples: expected a whole"),
         ("data.min_length=1999", "data.min_length: expected at least 2 below"),
         ("data.tokenizer=wordpiece", "data.tokenizer: expected one of symbols"),
         ("model.architecture=transformer", "model.architecture: expected one of tran"),
         ("train.adam_beta_1=1.5", "train.adam_beta_1: expected a rate from 0"),
-        ("seed=5000000000", "seed: expected a whole number from 0 to below 2,147,"),
+        ("seed=5000000000", "seed: expected a whole number from 0 to 2,147,483,647"),
         ("kind=translation", "data.dataset: expected one of parallel_text, found"),
+        ("train.learning_rate_max=1e-320", "train.learning_rate_max: expected a numb"),
+        ("train.adam_epsilon=1e308", "train.adam_epsilon: expected a number from 1e-1"),
+        ("train.adam_epsilon=1e-320", "train.adam_epsilon: expected a number from 1e"),
+        ("train.clip_norm=1e-40", "train.clip_norm: expected a number from 1e-06 to"),
+        ("train.adam_beta_1=0.99999999999", "train.adam_beta_1: expected a rate from"),
+        ("model.num_depths=2147483647", "model.num_depths: expected a whole number fr"),
+        ("model.num_depths=1001", "model.num_depths: expected a whole number from 1 "),
+        ("train.accumulate_steps=65", "train.accumulate_steps: expected at most the 6"),
+        ("train.accumulate_steps=2147483647", "train.accumulate_steps: expected a wh"),
+        ("train.checkpoint_every=9999999999 steps", "train.checkpoint_every: expected"),
         ("kind=other", "kind: expected one of classification, translation, found"),
         ("variant=other", "variant: expected one of transevolve-randomff-1"),
     ],
@@ -103,6 +113,22 @@ def test_flags_of_another_variant_are_refused():
         parse(flag)
     config = parse(flag, config="configs/listops.py:transformer")
     assert config.model.num_layers == 3
+
+
+def test_blocks_and_depths_are_bounded_together():
+    flags = ("--config.model.num_blocks=20", "--config.model.num_depths=50")
+    assert parse(*flags).model.num_depths == 50
+    message = "num_depths: expected at most 50 in each of model.num_blocks=20, found 51"
+    with pytest.raises(UserError, match=message):
+        parse(*flags, "--config.model.num_depths=51")
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["train.adam_epsilon=1e-9", "train.adam_beta_1=0", "train.clip_norm=0.001"],
+)
+def test_usual_values_are_accepted(flag):
+    parse(f"--config.{flag}")
 
 
 def test_buckets_follow_the_length():

@@ -10,9 +10,12 @@ from benchmarks import memory as benchmark
 from benchmarks.alone import run_alone
 from benchmarks.calls import Setting, make_trainer
 from common.errors import UserError
+from tests.scripts import listops_config
 from training import memory
 from training.evaluator import Evaluator
 from training.strategy import make_strategy
+from training.tasks.classification import ClassificationTask
+from training.train import train_and_evaluate
 
 SPECS = {
     "inputs": tf.TensorSpec([None, None], tf.int32),
@@ -132,6 +135,19 @@ def test_what_cannot_fit_is_refused(trainer, monkeypatch, caplog):
     with pytest.raises(UserError, match="memory for a validation batch of 1 x 4,096"):
         memory.check(trainer, training, evaluator, batches((1, 4096)))
     memory.check(trainer, batches((8, None)), evaluator, training)
+
+
+def test_a_model_that_no_device_holds_is_refused_before_it_is_built(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(memory, "_free_bytes", lambda strategy: 8 * MB)
+    monkeypatch.setattr(ClassificationTask, "build_model", None)
+    changes = {"model.hidden_dim": 1024, "model.ffn_dim": 4096}
+    for variant in ("transformer", "transevolve-randomff-1"):
+        config = listops_config(tmp_path / "cache", variant, **changes)
+        message = "memory for 8,4.* weights or more, about 0.1 GB on each device, found"
+        with pytest.raises(UserError, match=message):
+            train_and_evaluate(config, tmp_path / variant)
 
 
 @pytest.mark.parametrize(("wanted", "doubtful"), [(70, False), (90, True), (110, True)])

@@ -1,16 +1,25 @@
 """Workdir, cache and data in TensorFlow's memory file system, as in gs://."""
 
+import time
+
 import pytest
+import tensorflow as tf
 from etils import epath
 from etils.epath import backend, gpath, register
 
+from common import paths
 from common.errors import UserError
 from common.paths import make_path
 from data.datasets import ag_news
+from exporting.export import export
 from reporting.evaluation import markdown
+from reproduction.laptop import compare
+from reproduction.reproduce import Reproduction
 from tests.classification import settings, write_ag_news
 from tests.scripts import listops_config, metrics
+from training import cli
 from training.evaluation import evaluate
+from training.run import load_run
 from training.train import train_and_evaluate
 
 pytestmark = pytest.mark.slow
@@ -67,6 +76,47 @@ def test_remote_data(memory, tmp_path):
 def test_what_is_no_path_is_refused(text):
     with pytest.raises(UserError, match="^--workdir: expected a .*path.*, found"):
         make_path(text, "--workdir")
+
+
+def fail_to_resolve(path):
+    message = "Error executing an HTTP request: libcurl code 6\n\t when reading it"
+    raise tf.errors.FailedPreconditionError(None, None, message)
+
+
+@pytest.mark.parametrize(
+    "answer, reason",
+    [
+        (fail_to_resolve, "Error executing an HTTP request: libcurl code 6 when read"),
+        (lambda path: time.sleep(5), r"no answer in 0\.1 s"),
+    ],
+)
+def test_a_folder_that_does_not_answer_is_named(answer, reason, monkeypatch, tmp_path):
+    monkeypatch.setattr(tf.io.gfile, "exists", answer)
+    monkeypatch.setattr(paths, "SECONDS_TO_ANSWER", 0.1)
+    expected = "=gs://bucket/a: expected a remote path that answers, found "
+    with pytest.raises(UserError, match=f"^--workdir{expected}{reason}"):
+        load_run("gs://bucket/a")
+    with pytest.raises(UserError, match=f"^--workdir{expected}{reason}"):
+        train_and_evaluate(listops_config(tmp_path), "gs://bucket/a")
+
+
+def test_a_folder_that_answers_no_more_is_told_of():
+    with pytest.raises(tf.errors.FailedPreconditionError) as error:
+        fail_to_resolve("gs://bucket/a")
+    assert cli.explain(error.value).startswith("Error executing an HTTP request")
+    fault = tf.errors.FailedPreconditionError(None, None, "uninitialized variable")
+    assert cli.explain(fault) is None
+
+
+def test_what_must_be_local_is_not_asked_for(monkeypatch):
+    monkeypatch.setattr(tf.io.gfile, "exists", fail_to_resolve)
+    message = "^--output=gs://bucket/a: expected a folder of this machine$"
+    with pytest.raises(UserError, match=message):
+        compare("gs://bucket/a")
+    with pytest.raises(UserError, match=message):
+        Reproduction("2", "smoke", "gs://bucket/a")
+    with pytest.raises(UserError, match=message):
+        export("gs://bucket/run", "gs://bucket/a")
 
 
 def test_odd_names_work(tmp_path):

@@ -45,3 +45,19 @@ def test_a_tpu_that_is_not_there(tpu, tmp_path):
     result = scripts.script("train.py", *arguments, "--strategy=tpu", f"--tpu={tpu}")
     message = scripts.last_line(result)
     assert message.startswith(f"error: --tpu={tpu}: expected a TPU of that name")
+
+
+@pytest.mark.slow
+@pytest.mark.script
+@pytest.mark.parametrize("name", ["train.py", "evaluate.py", "reproduce.py"])
+def test_a_tpu_is_for_no_other_strategy(name, tmp_path):
+    arguments = [f"--workdir={tmp_path}"]
+    if name == "train.py":
+        arguments = scripts.train_arguments(tmp_path, tmp_path)
+    if name == "reproduce.py":
+        arguments = ["--table=2", "--scale=smoke", f"--output={tmp_path}"]
+    result = scripts.script(name, *arguments, "--tpu=x", "--strategy=one_device")
+    assert scripts.last_line(result) == (
+        "error: flags strategy=one_device, tpu=x: expected --strategy=auto or "
+        "--strategy=tpu beside a TPU"
+    )

@@ -12,8 +12,8 @@ from common.fields import (
     choice,
     fail,
     integer,
-    not_negative,
     rate,
+    real,
 )
 from common.progress import progress_bar
 from configs.published import published_bleu
@@ -40,14 +40,18 @@ logger = logging.getLogger("transevolve")
 
 # Changeable when a run is taken up again: training does not decode.
 SEARCH = {
-    "decode.beam_size": integer("Hypotheses alive at a time."),
-    "decode.length_penalty": not_negative(
-        "α: scores are divided by ((5 + length) / 6)^α."
+    "decode.beam_size": integer("Hypotheses alive at a time.", maximum=1_000),
+    "decode.length_penalty": real(
+        "α: scores are divided by ((5 + length) / 6)^α.", 0, 5
     ),
     "decode.extra_length": integer(
-        "Tokens that a translation may be longer than its source.", minimum=0
+        "Tokens that a translation may be longer than its source.",
+        minimum=0,
+        maximum=100_000,
     ),
-    "decode.batch_size": integer("Sentences that are translated together."),
+    "decode.batch_size": integer(
+        "Sentences that are translated together.", maximum=100_000
+    ),
 }
 
 

@@ -1,0 +1,45 @@
+"""What training and answering need of the environment; importing this checks it.
+
+It comes before TensorFlow, which imports Keras, which reads the environment once. The
+models alone run on other backends, and do not import this.
+
+Raises:
+  UserError: if Keras or Python was told to be what this code cannot use.
+"""
+
+import codecs
+import locale
+import os
+import sys
+
+from common.errors import UserError
+
+BACKEND = "tensorflow"
+
+
+def _check():
+    keras = sys.modules.get("keras")
+    backend = os.environ.get("KERAS_BACKEND") or BACKEND
+    if keras is not None:  # it keeps the backend that it began with
+        backend = keras.backend.backend()
+    if backend != BACKEND:
+        raise UserError(
+            f"KERAS_BACKEND: expected {BACKEND}, found {backend}; set it to {BACKEND} "
+            "before Keras is imported; only the models run on other backends"
+        )
+    # Keras's own configuration file may name another backend for other programs.
+    os.environ["KERAS_BACKEND"] = BACKEND
+    legacy = os.environ.get("TF_USE_LEGACY_KERAS", "")
+    if legacy.lower() in ("1", "true"):
+        raise UserError(
+            f"TF_USE_LEGACY_KERAS: expected Keras 3, found {legacy}; set it to 0"
+        )
+    # TensorFlow takes the names of files for UTF-8, whatever the locale says.
+    encoding = codecs.lookup(locale.getpreferredencoding(False)).name
+    if encoding != "utf-8":
+        raise UserError(
+            f"expected a locale with UTF-8, found {encoding}; set PYTHONUTF8=1"
+        )
+
+
+_check()
