@@ -131,7 +131,9 @@ def _in_static_shapes(search, max_length, *arguments):
 
 
 def _in_any_shape(search, step, max_lengths, *arguments):
-    longest = ops.max(max_lengths)
+    # Where the lengths are constants, TensorFlow would fix shapes that change in the
+    # loop below. It does not look into this one.
+    longest = ops.fori_loop(0, 1, lambda _, longest: longest, ops.max(max_lengths))
 
     def fill(*search):
         search = _Search(*search)

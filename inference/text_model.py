@@ -1,7 +1,8 @@
 """A trained model with its tokenizer in one TensorFlow graph."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
 
 import keras
@@ -21,7 +22,9 @@ class TextModel(tf.Module, ABC):
     A subclass has a `tf.function` of input signature [TEXT] for each of its
     `signatures`, "serving_default" and "encode" among them, which returns a dict of
     tensors. All but "encode" return `truncated`, too, bool [batch]: whether the model
-    has seen the beginning of a text only.
+    has seen the beginning of a text only. Each refuses inputs that are not [batch] by
+    an `InvalidArgumentError`: TensorFlow does not hold a graph's inputs to the
+    signature, and a scalar ends the process in some tokenizers.
 
     Only what the functions need is kept: the model's weights, without what trains them.
 
@@ -42,6 +45,11 @@ class TextModel(tf.Module, ABC):
 
     signatures = ("serving_default", "encode")
     main_output: str
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name in set(cls.signatures) & vars(cls).keys():
+            setattr(cls, name, _guarded(vars(cls)[name]))
 
     def __init__(self, model: keras.Model, tokenizer, dtype: str = "float32"):
         super().__init__()
@@ -122,6 +130,71 @@ class TextModel(tf.Module, ABC):
                 results[row] = {name: value[place] for name, value in found.items()}
             on_progress(len(chosen))
         return results
+
+
+def _guarded(function):
+    """A signature's `tf.function` that refuses inputs which are not [batch]."""
+    specs = function.input_signature
+
+    @wraps(function.python_function)
+    def guarded(self, *columns):
+        return function.python_function(self, *_checked(columns, specs))
+
+    return tf.function(guarded, input_signature=specs, autograph=False)
+
+
+def _checked(columns, specs):
+    """The columns, which nothing reads before their shapes have been found right."""
+    # TensorFlow takes the shapes of a signature for facts, and leaves out what checks
+    # them. It knows none of these.
+    columns = [
+        tf.raw_ops.PlaceholderWithDefault(input=column, shape=tf.TensorShape(None))
+        for column in columns
+    ]
+    shapes = [tf.shape(column) for column in columns]
+    names = ", ".join(spec.name for spec in specs)
+    expected = f"{names}: expected texts of shape [batch]"
+    if len(columns) > 1:
+        expected += ", as many of each"
+    places = " and ".join(["{}"] * len(columns))
+    message = tf.strings.format(f"{expected}, found shape {places}", shapes)
+    first = shapes[0]
+    right = [tf.size(first) == 1, *(tf.reduce_all(x == first) for x in shapes)]
+    check = tf.raw_ops.Assert(condition=tf.reduce_all(right), data=[message])
+    with tf.control_dependencies([check]):
+        return [
+            tf.ensure_shape(column, spec.shape)
+            for column, spec in zip(columns, specs, strict=True)
+        ]
+
+
+def list_of_texts(texts: Iterable[str | bytes]) -> list[str | bytes]:
+    """What gives texts one by one, as a list.
+
+    Raises:
+      UserError: if it does not, or is a single text.
+    """
+    expected = "texts: expected a list of str or bytes"
+    if isinstance(texts, str | bytes):
+        raise UserError(f"{expected}, found one text; put it into a list: [text]")
+    if getattr(texts, "ndim", 1) != 1:
+        raise UserError(f"{expected}, found {texts.ndim} dimensions")
+    if isinstance(texts, tf.Tensor):
+        texts = texts.numpy()
+    try:
+        texts = list(texts)
+    except TypeError:
+        raise UserError(f"{expected}, found {type(texts).__name__}") from None
+    for index, text in enumerate(texts):
+        if not isinstance(text, str | bytes):
+            kind = type(text).__name__
+            raise UserError(f"{expected}, found {kind} at index {index}")
+        try:
+            text if isinstance(text, bytes) else text.encode()
+        except UnicodeEncodeError as error:
+            reason = f"one that UTF-8 has no bytes for, {error.reason}"
+            raise UserError(f"{expected}, found {reason} at index {index}") from None
+    return texts
 
 
 def padded(rows: tf.RaggedTensor) -> tf.Tensor:

@@ -3,14 +3,14 @@
 import common.environment  # noqa: F401 - TensorFlow imports Keras
 
 # isort: split
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import tensorflow as tf
 
 from common.errors import UserError
 from common.paths import make_path
-from inference.text_model import TextModel
+from inference.text_model import TextModel, list_of_texts
 from models import in_form, variant_config
 from models.convert import fold_rotations
 from training import config as configuration
@@ -47,18 +47,22 @@ class Run:
         """What answers texts: what an export holds."""
         return self.task.text_model(fold_rotations(self.model))
 
-    def predict(self, texts: list[str | bytes]) -> list:
+    def predict(self, texts: Iterable[str | bytes]) -> list:
         """The model's answer to each text.
 
         Args:
-          texts: any number of them.
+          texts: any number of them, in a list, an array, or what gives them one by one.
 
         Returns:
           `Classified` (label, scores, truncated) of a classifier, `Translation` (text,
           score, truncated) of a translator.
+
+        Raises:
+          UserError: for a single text, or what is no text.
         """
+        texts = list_of_texts(texts)
         model = self.text_model
-        found = model.outputs("serving_default", list(texts))
+        found = model.outputs("serving_default", texts)
         return [model.answer(outputs) for outputs in found]
 
 

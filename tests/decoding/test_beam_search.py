@@ -12,6 +12,7 @@ from keras import ops
 
 from decoding.beam_search import IMPOSSIBLE, beam_search, length_penalty
 from models import build_encoder_decoder
+from models.attention.cache import SlotMap, Slots, State
 from tests.models.builders import SMALL, TRANSFORMER, randomize
 
 pytestmark = pytest.mark.slow
@@ -147,14 +148,8 @@ def scripted_search(logits, limits, beam_size, alpha):
       logits: (batch, positions, vocabulary, vocabulary).
       limits: the longest target of each sentence.
     """
-    logits = ops.convert_to_tensor(logits, "float32")
-
-    def step(tokens, cache, position):
-        now = ops.take(logits, position, axis=1)
-        return ops.take_along_axis(now, tokens[..., None], axis=1), cache
-
     found = beam_search(
-        step,
+        scripted_step(logits),
         (),
         ops.convert_to_tensor(limits, "int32"),
         logits.shape[1],
@@ -164,6 +159,16 @@ def scripted_search(logits, limits, beam_size, alpha):
         END,
     )
     return numpy(found.tokens), numpy(found.scores)
+
+
+def scripted_step(logits):
+    logits = ops.convert_to_tensor(logits, "float32")
+
+    def step(tokens, cache, position):
+        now = ops.take(logits, position, axis=1)
+        return ops.take_along_axis(now, tokens[..., None], axis=1), cache
+
+    return step
 
 
 def plain_search(logits, limit, beam_size, alpha):
@@ -350,3 +355,29 @@ def test_one_graph_serves_every_shape(config, recent):
         np.testing.assert_array_equal(found.tokens[:, :, :size], expected)
         assert not numpy(found.tokens)[:, :, size:].any()
         np.testing.assert_allclose(found.scores, scores, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["slots", "states"])
+def test_constant_lengths_fix_no_shape_of_a_graph(kind):
+    # Past two sizes of a cache that grows.
+    limits, beams = [40, 25], 3
+    logits = np.random.default_rng(0).normal(size=(2, max(limits), 7, 7))
+    logits[..., END] -= 4  # an end nobody likes
+
+    def constant():
+        slots = (SlotMap.empty(2, beams), Slots.empty(2, beams, 1, 4, "float32"))
+        return beam_search(
+            scripted_step(logits),
+            slots if kind == "slots" else (State(ops.zeros((2, beams, 4))),),
+            ops.convert_to_tensor(limits, "int32"),
+            None,
+            beams,
+            start=START,
+            end=END,
+        )
+
+    found = tf.function(constant, autograph=False)()
+    tokens, scores = scripted_search(logits, limits, beams, 0.6)
+    assert (tokens[0] != 0).sum(axis=1).max() > 32
+    np.testing.assert_array_equal(found.tokens[:, :, : max(limits)], tokens)
+    np.testing.assert_allclose(found.scores, scores, rtol=1e-5)

@@ -33,13 +33,7 @@ class Client:
     def ask(self, signature, measured=False, **inputs):
         """What the export returns for texts or bytes; its memory if that is measured,
         which only Linux tells."""
-        inputs = {
-            name: [
-                (text.encode() if isinstance(text, str) else text).decode("latin-1")
-                for text in texts
-            ]
-            for name, texts in inputs.items()
-        }
+        inputs = {name: _as_characters(texts) for name, texts in inputs.items()}
         self.process.stdin.write(json.dumps([signature, inputs, measured]) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
@@ -49,6 +43,12 @@ class Client:
     def close(self):
         self.process.stdin.close()
         assert self.process.wait(60) == 0
+
+
+def _as_characters(texts):
+    if isinstance(texts, list):
+        return [_as_characters(part) for part in texts]
+    return (texts.encode() if isinstance(texts, str) else texts).decode("latin-1")
 
 
 def config_of(task, variant, folder):

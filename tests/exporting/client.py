@@ -2,7 +2,8 @@
 
 A request is a line of JSON, [signature, {input: texts}, whether to measure]. An answer
 is one of {output: values}, and if it was measured "memory", bytes before the request
-and the most while it was answered. A byte of a text is a character.
+and the most while it was answered; or {"refused": reason}. Texts are nested in lists as
+a tensor of theirs has dimensions. A byte of a text is a character.
 """
 
 import importlib
@@ -21,13 +22,17 @@ def main():
     for line in sys.stdin:
         signature, inputs, measured = json.loads(line)
         inputs = {
-            name: tf.constant([text.encode("latin-1") for text in texts], tf.string)
+            name: tf.constant(decoded(texts), tf.string)
             for name, texts in inputs.items()
         }
         if measured:
             before = memory("VmRSS")
             Path("/proc/self/clear_refs").write_text("5")  # forgets the peak until now
-        found = loaded.signatures[signature](**inputs)
+        try:
+            found = loaded.signatures[signature](**inputs)
+        except tf.errors.InvalidArgumentError as error:
+            print(json.dumps({"refused": str(error)}), flush=True)
+            continue
         found = {name: encoded(value.numpy()) for name, value in found.items()}
         if measured:
             found["memory"] = [before, memory("VmHWM")]
@@ -39,6 +44,12 @@ def memory(name):
     lines = Path("/proc/self/status").read_text().splitlines()
     (kilobytes,) = (line.split()[1] for line in lines if line.startswith(name))
     return 1024 * int(kilobytes)
+
+
+def decoded(texts):
+    if isinstance(texts, list):
+        return [decoded(part) for part in texts]
+    return texts.encode("latin-1")
 
 
 def encoded(array):

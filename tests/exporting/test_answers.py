@@ -188,6 +188,27 @@ def test_hostile_texts_are_answered(exported):
         assert np.isfinite(client.ask("score", **pairs)["log_prob"]).all()
 
 
+def test_what_is_not_a_batch_is_refused_and_the_process_goes_on(exported):
+    run, client, _ = exported
+    inputs = {name: ["text"] for name in run.text_model.signatures}
+    if "score" in inputs:
+        inputs["score"] = ["text", "translation"]
+        found = client.ask("score", text=["a", "b"], translation=["a"])
+        assert "as many of each, found shape [2] and [1]" in found["refused"]
+    for name, columns in inputs.items():
+        for texts, shape in [
+            ("x y", "[]"),
+            ([["a", "c"], ["b", "d"]], "[2 2]"),
+            ([[["a"]]], "[1 1 1]"),
+        ]:
+            found = client.ask(name, **dict.fromkeys(columns, texts))
+            assert f"{columns[0]}: expected texts of shape [batch]" in (
+                found["refused"].replace(", translation:", ":")
+            )
+            assert f"found shape {shape}" in found["refused"]
+    assert len(client.ask("serving_default", text=["a", "b"])["truncated"]) == 2
+
+
 def test_a_megabyte_beside_short_texts(exported):
     run, client, _ = exported
     short = client.ask("serving_default", text=["a film", "[MAX 1 2 ]"])
