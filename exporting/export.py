@@ -133,12 +133,14 @@ def _check(folder: Path, text_model: TextModel) -> None:
         input="".join(question + "\n" for question in QUESTIONS).encode(),
         capture_output=True,
     )
-    if result.returncode:
+    lines = result.stdout.splitlines()
+    # With 1 it may have answered, too: some questions are no input of some models.
+    if result.returncode not in (0, 1) or len(lines) < len(QUESTIONS):
         said = result.stderr.decode(errors="replace").split("\n")
         message = [line for line in said if line.strip()][-1:]
         message = message or [f"the process ended with {result.returncode}"]
         raise UserError(f"--output: the model was written, but not read: {message[0]}")
-    found = [json.loads(line) for line in result.stdout.splitlines()]
+    found = [json.loads(line) for line in lines]
     expected = text_model.serving_default(tf.constant(QUESTIONS))
     for name, values in expected.items():
         answers = [answer.get(name) for answer in found]

@@ -9,6 +9,7 @@ import pytest
 from common.errors import UserError
 from data.tokenizers.symbols import SymbolTokenizer
 from models import build_classifier
+from tests.runs import untrained
 from tests.scripts import (
     FLAGS,
     last_line,
@@ -18,6 +19,7 @@ from tests.scripts import (
     train,
     train_arguments,
 )
+from training.evaluation import evaluate
 from training.init_from import take_weights
 from training.run import load_run
 from training.train import train_and_evaluate
@@ -189,6 +191,45 @@ def test_a_classifier_answers_lines(run):
     assert result.returncode == 0, result.stderr
     answers = load_run(workdir).predict(expressions.splitlines())
     assert result.stdout.splitlines() == [answer.label for answer in answers]
+
+
+def test_a_line_that_is_no_expression_loses_no_other_answer(run):
+    workdir, _ = run
+    lines = ["[SM 1 0 2 3 ]", "[SM 1 0", "( ( ( ( ( [SM 1 ) 0 ) 2 ) 3 ) ] )", "hello"]
+    text = "".join(line + "\n" for line in lines)
+    arguments = (f"--workdir={workdir}", "--interactive")
+    result = script("evaluate.py", *arguments, input_text=text)
+    error = "expected one balanced ListOps expression, found "
+    first, not_closed, second, hello = result.stdout.splitlines()
+    assert first == second and first.isdigit()
+    assert not_closed == f"error: {error}1 operators that are not closed"
+    assert hello == f"error: {error}the symbol 'hello'"
+    assert f"line 2: {error}1 operators that are not closed" in result.stderr
+    assert last_line(result) == "error: 2 of 4 lines have no answer, see above"
+    answers = load_run(workdir).predict(lines)
+    assert [str(answer) for answer in answers] == result.stdout.splitlines()
+    assert [answer.label is None for answer in answers] == [False, True, False, True]
+
+
+def test_raw_expressions_are_answered_as_evaluated(shared, tmp_path):
+    """Of the benchmark's own file, with its parentheses."""
+    changes = {"data.max_length": 500, "data.bucket_lengths": (500,)}
+    config = listops_config(
+        tmp_path,
+        **changes,
+        **{"data.source": "files", "data.dir": str(shared / "lra_listops")},
+    )
+    workdir = untrained(config, tmp_path / "run")
+    result, _ = evaluate(workdir, "validation")
+    lines = (shared / "lra_listops/basic_val.tsv").read_text().splitlines()[1:]
+    sources, targets = zip(*(line.split("\t") for line in lines), strict=True)
+    answers = load_run(workdir).predict(sources)
+    right = [a.label == target for a, target in zip(answers, targets, strict=True)]
+    assert np.mean(right) == result["accuracy"]
+    scores = [a.scores[target] for a, target in zip(answers, targets, strict=True)]
+    assert -np.log(scores).mean() == pytest.approx(result["loss"], abs=1e-5)
+    # All have more than 500 symbols.
+    assert all(answer.truncated for answer in answers)
 
 
 def test_a_classifier_has_no_beams(run):

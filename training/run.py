@@ -51,8 +51,9 @@ class Run:
           texts: any number of them.
 
         Returns:
-          `Classified` (label, scores, truncated) of a classifier, `Translation` (text,
-          score, truncated) of a translator.
+          `Classified` (label, scores, truncated, error) of a classifier, `Translation`
+          (text, score, truncated) of a translator. A text that is no input of the
+          model has an `error` and no label; the others are answered.
         """
         model = self.text_model
         found = model.outputs("serving_default", list(texts))
