@@ -31,7 +31,7 @@ Each `config` is the `data` part of a config. Beside these, by its kind or token
 - Read with subwords: `count(config, split)`, how many rows a split has, or None where
   only reading would tell; `require_files(config, *splits)`, which raises a `DataError`
   for a file that is missing; `fingerprint(config, split)`, like `identify`, but the
-  same wherever the data lies.
+  same wherever the data lies; `packed_fingerprint`, if earlier versions kept another.
 - Read with symbols: `SYMBOLS`, all of them.
 
 Importing this package imports no TensorFlow: processes that generate ListOps import it.

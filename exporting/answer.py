@@ -4,11 +4,12 @@ python answer.py < texts           prints an answer a line
 python answer.py --json < texts    prints all outputs, a JSON object a line
 
 What is typed is answered line by line, what is piped in many lines at a time. Of a text
-that was cut, standard error says so. A line that is no input of the model is answered by
-"error: " and what is wrong with it. The script then exits with 1.
+that was cut, standard error says so. A line that is no input of the model is answered
+by "error: " and what is wrong with it. The script then exits with 1.
 """
 
 import argparse
+import codecs
 import importlib
 import json
 import os
@@ -38,6 +39,8 @@ def main():
     size = 1 if sys.stdin.isatty() else LINES_AT_A_TIME
     number = num_errors = 0
     while lines := list(islice(sys.stdin.buffer, size)):
+        if number == 0:
+            lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
         texts = [line.rstrip(b"\r\n") for line in lines]
         found = model.signatures["serving_default"](text=tf.constant(texts))
         found = {name: value.numpy().tolist() for name, value in found.items()}

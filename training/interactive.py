@@ -6,6 +6,7 @@ from itertools import islice
 
 from common.errors import UserError
 from common.progress import progress_bar
+from data.files import without_ends
 from decoding.beam_search import IMPOSSIBLE
 from training.run import Run
 
@@ -83,8 +84,8 @@ def _print_each(run, lines, signature, show, columns=1):
     if typed:
         form = ", text<TAB>translation" if columns > 1 else ""
         print(f"{run.task.prompt}{form}; end with Ctrl-D", file=sys.stderr)
-    lines = (line.rstrip(b"\r\n") for line in iter(lines.readline, b""))
-    rows = (_split(line, i, columns) for i, line in enumerate(lines, start=1))
+    numbered = enumerate(without_ends(iter(lines.readline, b"")), start=1)
+    rows = (_split(text, number, columns) for number, text in numbered)
     # Many lines together: those of one length share a batch.
     chunk_size = 1 if typed else LINES_AT_A_TIME
     number = num_errors = 0

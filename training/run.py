@@ -44,6 +44,26 @@ class Run:
         """What answers texts: what an export holds."""
         return self.task.text_model(fold_rotations(self.model))
 
+    def check_data(self, split: str) -> None:
+        """Checks that the data of a split is what the run began with.
+
+        Validation data may be cut from training data: of other training data, it could
+        be what the run has trained on.
+
+        Args:
+          split: "validation" or "test", whose data no run keeps a fingerprint of.
+
+        Raises:
+          UserError: if it is not; a `DataError` if it cannot be had or read.
+        """
+        if split in workdirs.read_data(self.workdir):
+            otherwise = (
+                "give the data that it was trained with, by --data_dir where that lies "
+                "elsewhere now"
+            )
+            batches = {split: self.task.evaluation_batches(split)}
+            workdirs.check_same_data(batches, self.workdir, otherwise)
+
     def predict(self, texts: list[str | bytes]) -> list:
         """The model's answer to each text.
 
@@ -66,6 +86,7 @@ def load_run(
     decode: Mapping | None = None,
     attention: str | None = None,
     strategy: tf.distribute.Strategy | None = None,
+    data_dir: str | None = None,
 ) -> Run:
     """Opens the run in a workdir.
 
@@ -77,6 +98,7 @@ def load_run(
       attention: the form of attention to have, as in "linear-favor", instead of the
         run's; see `models.in_form`. The weights stay as they are.
       strategy: to evaluate under; None for one device, which `predict` wants.
+      data_dir: where the run's data lies now, instead of the config's `data.dir`.
 
     Raises:
       UserError: for a workdir without a run or without checkpoints, or settings that
@@ -97,6 +119,8 @@ def load_run(
         config.decode.update(decode)
     if attention:
         _take_form(config, attention)
+    if data_dir is not None:
+        config.data.dir = data_dir
     configuration.check(config)
     task = TASKS[config.kind](config, tokenizer)
     strategy = strategy or make_strategy("one_device")
