@@ -26,8 +26,8 @@ def data_path(directory: str | None, dataset: str, layout: str) -> Path:
     path = make_path(directory, "--config.data.dir")
     if not path.exists():
         raise DataError(
-            f"{path}: expected {layout}, found no such file or folder; say where it "
-            "lies by --config.data.dir, for a run that is trained by --data_dir"
+            f"{path}: expected {layout}, found no such file or folder; give its place "
+            "by --config.data.dir, for a trained run by --data_dir"
         )
     return path
 

@@ -9,6 +9,7 @@ import pytest
 from common.errors import UserError
 from data.tokenizers.symbols import SymbolTokenizer
 from models import build_classifier
+from tests import classification
 from tests.runs import untrained
 from tests.scripts import (
     FLAGS,
@@ -240,6 +241,37 @@ def test_a_classifier_has_no_beams(run):
     result = script("evaluate.py", f"--workdir={run[0]}", "--score", input_text="a\tb")
     message = "error: --score: expected a translator, found listops"
     assert last_line(result) == message
+
+
+def test_validation_data_is_what_was_not_trained_on(tmp_path, cache):
+    """Or refused: it is cut from training data, whose order may have changed."""
+    folder, moved = tmp_path / "ag_news_csv", tmp_path / "moved"
+    folder.mkdir()
+    classification.write_ag_news(folder)
+    config = classification.settings("ag_news", tmp_path)
+    config.data.update(source="files", dir=str(folder))
+    train_and_evaluate(config, tmp_path / "run")
+    folder.rename(moved)
+    with pytest.raises(UserError) as error:
+        evaluate(tmp_path / "run", "validation")
+    assert str(error.value) == (
+        f"{folder}: expected the folder ag_news_csv/, found no such file or folder; "
+        "give its place by --config.data.dir, for a trained run by --data_dir"
+    )
+    result, _ = evaluate(tmp_path / "run", "validation", data_dir=str(moved))
+    assert result["examples"] == 6
+    rows = (moved / "train.csv").read_text().splitlines(keepends=True)
+    (moved / "train.csv").write_text("".join(rows[::-1]))
+    before = (tmp_path / "run/results/validation.json").read_bytes()
+    flags = (f"--workdir={tmp_path}/run", "--split=validation", f"--data_dir={moved}")
+    assert last_line(script("evaluate.py", *flags)) == (
+        f"error: --workdir={tmp_path}/run: holds a run that began with other "
+        "validation data; give the data that it was trained with, by --data_dir where "
+        "that lies elsewhere now"
+    )
+    assert (tmp_path / "run/results/validation.json").read_bytes() == before
+    result, _ = evaluate(tmp_path / "run", data_dir=str(moved))
+    assert result["split"] == "test" and result["examples"] == 20
 
 
 def test_two_devices_train_as_one(tmp_path, cache):
