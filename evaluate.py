@@ -51,7 +51,8 @@ def _answer_lines():
     if SCORE.value and INTERACTIVE.value:
         raise UserError("--score: expected without --interactive")
     mode = "score" if SCORE.value else "interactive"
-    for name in ("split", "strategy", "tpu", *(["n_best"] if SCORE.value else [])):
+    unused = ("split", "strategy", "tpu", "data_dir")
+    for name in (*unused, *(["n_best"] if SCORE.value else [])):
         if flags.FLAGS[name].present:
             raise UserError(f"--{name}: --{mode} does not take it")
     if sys.stdin is None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 from common.errors import UserError
 
@@ -57,8 +58,13 @@ def check(folder: Path) -> None:
 
 def sha256(path: Path) -> str:
     """Of the content of a file, in hexadecimal."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
+        return digest(file)
+
+
+def digest(file: BinaryIO) -> str:
+    """The SHA-256 of what is still to be read of an open file, in hexadecimal."""
+    sums = hashlib.sha256()
+    while block := file.read(2**20):
+        sums.update(block)
+    return sums.hexdigest()

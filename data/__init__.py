@@ -15,6 +15,10 @@ module in `data/datasets/` and name it here. The module has:
 - `read(config, split)`: yields the rows of a split in the order of the source, and a
   `DataError` for a bad row. It raises a `DataError` where the data cannot be had.
 - `identify(config, split)`: a value for JSON that changes when the source does.
+- `parse(texts)`, if not every text is an input, for classification: a function in the
+  TensorFlow graph of a string tensor [batch]. It returns two: the texts that `read`
+  gives the tokenizer, and what was expected and found of a text that is no input, empty
+  for any other. A trained model reads its texts by it.
 - `NUM_EXAMPLES`, if they are known: {split: count}, to notice that data is a part.
 - `check(config)`, if fields that are good alone may not fit together: raises a
   `UserError` for them.
@@ -27,7 +31,7 @@ Each `config` is the `data` part of a config. Beside these, by its kind or token
 - Read with subwords: `count(config, split)`, how many rows a split has, or None where
   only reading would tell; `require_files(config, *splits)`, which raises a `DataError`
   for a file that is missing; `fingerprint(config, split)`, like `identify`, but the
-  same wherever the data lies.
+  same wherever the data lies; `packed_fingerprint`, if earlier versions kept another.
 - Read with symbols: `SYMBOLS`, all of them.
 
 Importing this package imports no TensorFlow: processes that generate ListOps import it.

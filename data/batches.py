@@ -1,6 +1,7 @@
 """What training and evaluation ask of the batches of a split."""
 
 import hashlib
+import json
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -35,6 +36,10 @@ class Batches:
     def shapes(self) -> list[tuple[int, int]]:
         """(rows, length) of the batches that there may be."""
         return self.buckets.shapes
+
+    def has_fingerprint(self, stored) -> bool:
+        """Whether the examples are those of a fingerprint that went through JSON."""
+        return json.loads(json.dumps(self.fingerprint)) == stored
 
     def own_errors(self) -> AbstractContextManager:
         """To iterate `train` within: what bad input raises then is a `DataError`."""

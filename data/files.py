@@ -1,12 +1,14 @@
 """Finding and reading text files, with errors that say where."""
 
+import codecs
 import gzip
 import zlib
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from common.paths import full_name, make_path, size_and_time
+from common import checksums
+from common.paths import make_path, size_and_time
 from data.errors import DataError, bad_row
 
 
@@ -23,7 +25,10 @@ def data_path(directory: str | None, dataset: str, layout: str) -> Path:
         )
     path = make_path(directory, "--config.data.dir")
     if not path.exists():
-        raise DataError(f"{path}: expected {layout}, found no such file or folder")
+        raise DataError(
+            f"{path}: expected {layout}, found no such file or folder; give its place "
+            "by --config.data.dir, for a trained run by --data_dir"
+        )
     return path
 
 
@@ -59,25 +64,51 @@ def lines(path: Path) -> Iterator[tuple[int, str | DataError]]:
 def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yields (line number from 1, line without its end) of a file, or of a .gz file.
 
-    Only a line feed ends a line; a carriage return before it goes, too.
+    See `without_ends`.
 
     Raises:
       DataError: if the file cannot be read to its end.
     """
     number = 0
+    with _opened(path, lambda: f"{path}:{number + 1}") as file:
+        for number, line in enumerate(without_ends(file), start=1):
+            yield number, line
+
+
+def without_ends(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines of a file without their ends, and without a byte order mark before them.
+
+    Only a line feed ends a line; a carriage return before it goes, too.
+    """
+    mark = codecs.BOM_UTF8
+    for line in lines:
+        yield line.removeprefix(mark).rstrip(b"\r\n")
+        mark = b""
+
+
+def identify(path: Path) -> str:
+    """The SHA-256 of a file's content, of a .gz file's unpacked.
+
+    Neither a file's name nor its time says whether it is another: a copy is the same,
+    and what was swapped may have both.
+
+    Raises:
+      DataError: if the file cannot be read to its end.
+    """
+    with _opened(path, lambda: path) as file:
+        return checksums.digest(file)
+
+
+@contextmanager
+def _opened(path, place):
+    """The file, unpacked; the function `place` says where it could not be read."""
+    is_packed = path.suffix == ".gz"
     try:
-        with path.open("rb") as raw, _unpacked(path, raw) as file:
-            for number, raw in enumerate(file, start=1):
-                yield number, raw.rstrip(b"\r\n")
+        with (
+            path.open("rb") as raw,
+            gzip.open(raw) if is_packed else nullcontext(raw) as file,
+        ):
+            yield file
     except (OSError, EOFError, zlib.error) as error:
-        expected = "a whole gzip file" if path.suffix == ".gz" else "a readable file"
-        raise bad_row(path, number + 1, expected, str(error)) from None
-
-
-def _unpacked(path, raw):
-    return gzip.open(raw) if path.suffix == ".gz" else nullcontext(raw)
-
-
-def identify(path: Path) -> tuple:
-    """What changes when a file does: its resolved name, size and time of change."""
-    return full_name(path), *size_and_time(path)
+        expected = "a whole gzip file" if is_packed else "a readable file"
+        raise DataError(f"{place()}: expected {expected}, found {error}") from None

@@ -4,10 +4,12 @@ python answer.py < texts           prints an answer a line
 python answer.py --json < texts    prints all outputs, a JSON object a line
 
 What is typed is answered line by line, what is piped in many lines at a time. Of a text
-that was cut, standard error says so.
+that was cut, standard error says so. A line that is no input of the model is answered
+by "error: " and what is wrong with it. The script then exits with 1.
 """
 
 import argparse
+import codecs
 import importlib
 import json
 import os
@@ -35,17 +37,26 @@ def main():
         importlib.import_module(name)
     model = tf.saved_model.load(str(Path(__file__).resolve().parent / "1"))
     size = 1 if sys.stdin.isatty() else LINES_AT_A_TIME
-    number = 0
+    number = num_errors = 0
     while lines := list(islice(sys.stdin.buffer, size)):
+        if number == 0:
+            lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
         texts = [line.rstrip(b"\r\n") for line in lines]
         found = model.signatures["serving_default"](text=tf.constant(texts))
         found = {name: value.numpy().tolist() for name, value in found.items()}
         for row in zip(*found.values(), strict=True):
             outputs = dict(zip(found, map(_text, row), strict=True))
             number += 1
-            print(json.dumps(outputs) if as_json else outputs[ANSWER], flush=True)
+            error = outputs.get("error")
+            answer = f"error: {error}" if error else outputs[ANSWER]
+            print(json.dumps(outputs) if as_json else answer, flush=True)
             if outputs["truncated"]:
                 print(f"line {number}: cut", file=sys.stderr)
+            if error:
+                num_errors += 1
+                print(f"line {number}: {error}", file=sys.stderr)
+    if num_errors:
+        sys.exit(f"error: {num_errors} of {number} lines have no answer, see above")
 
 
 def _text(value):

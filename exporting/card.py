@@ -76,6 +76,7 @@ def write(
         ),
         f"Any number of texts is taken, none too. {text_model.limits} Bytes that are "
         "not UTF-8 do no harm.",
+        *_errors(text_model),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -113,6 +114,15 @@ def _measured(rows):
         "are of the weights before any rounding.",
         markdown_table(header, rows),
     ]
+
+
+def _errors(text_model):
+    answers = text_model.serving_default.get_concrete_function().structured_outputs
+    if "error" in answers:
+        yield (
+            "Not every text is an input. Of one that is none, `error` says what was "
+            "expected and found, `scores` are 0, `label` is empty and `label_id` is -1."
+        )
 
 
 def _saved_model_cli(text_model):

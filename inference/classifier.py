@@ -14,17 +14,19 @@ class Classified(NamedTuple):
     """A text's class.
 
     Attributes:
-      label: its name.
-      scores: the probability of each class, by name.
+      label: its name; None for a text that is no input.
+      scores: the probability of each class, by name; none for such a text.
       truncated: whether the model saw the beginning of the text only.
+      error: what was expected and found of such a text; empty for any other.
     """
 
-    label: str
+    label: str | None
     scores: dict[str, float]
     truncated: bool
+    error: str = ""
 
     def __str__(self):
-        return self.label
+        return f"error: {self.error}" if self.error else self.label
 
 
 class TextClassifier(TextModel):
@@ -35,14 +37,23 @@ class TextClassifier(TextModel):
       class_names: the labels.
       max_length: tokens of a text; what is longer is cut.
       config: the `model` part of a config.
+      parse: of the dataset, see `data`; None if any text is an input.
     """
 
     main_output = "label"
 
     def __init__(
-        self, model, tokenizer, class_names, max_length, config, dtype="float32"
+        self,
+        model,
+        tokenizer,
+        class_names,
+        max_length,
+        config,
+        dtype="float32",
+        parse=None,
     ):
         super().__init__(model, tokenizer, dtype)
+        self._parse = parse or (lambda text: (text, None))
         self.class_names = tuple(class_names)
         self.max_length = max_length
         self._num_heads, self._ffn_dim = config["num_heads"], config["ffn_dim"]
@@ -55,8 +66,10 @@ class TextClassifier(TextModel):
         Returns:
           `scores`, float32 [batch, classes], which sum to 1; `label`, string [batch],
           and `label_id`, int32 [batch], of the largest; `truncated`, bool [batch].
+          If there are texts that are no input, `error`, too, string [batch], which is
+          empty for any other. They have `scores` of 0, no `label`, and the id -1.
         """
-        ids, truncated = self._ids(text)
+        ids, truncated, error = self._ids(text)
         num_classes, scope = len(self.class_names), self._scope()
 
         def probabilities(rows):
@@ -73,12 +86,13 @@ class TextClassifier(TextModel):
         )
         label_id = tf.argmax(scores, axis=1, output_type=tf.int32)
         label = tf.gather(tf.constant(self.class_names), label_id)
-        return {
+        outputs = {
             "scores": scores,
             "label": label,
             "label_id": label_id,
             "truncated": truncated,
         }
+        return outputs if error is None else _of_inputs_only(outputs, error)
 
     @tf.function(input_signature=[TEXT], autograph=False)
     def encode(self, text):
@@ -94,6 +108,8 @@ class TextClassifier(TextModel):
 
     def answer(self, outputs):
         """`Classified`, see `TextModel`."""
+        if error := outputs.get("error"):
+            return Classified(None, {}, False, error.decode())
         scores = outputs["scores"].tolist()
         return Classified(
             outputs["label"].decode(),
@@ -102,5 +118,19 @@ class TextClassifier(TextModel):
         )
 
     def _ids(self, text):
+        """What the model sees, whether that is less than all, and `parse`'s errors."""
+        text, error = self._parse(text)
         ids = self._tokenize(text)
-        return ids[:, : self.max_length], ids.row_lengths() > self.max_length
+        return ids[:, : self.max_length], ids.row_lengths() > self.max_length, error
+
+
+def _of_inputs_only(outputs, error):
+    """Outputs whose texts that are no input have no answer."""
+    is_input = error == ""
+    return {
+        **outputs,
+        "scores": tf.where(is_input[:, None], outputs["scores"], 0.0),
+        "label": tf.where(is_input, outputs["label"], ""),
+        "label_id": tf.where(is_input, outputs["label_id"], -1),
+        "error": error,
+    }

@@ -22,9 +22,11 @@ class TextModel(tf.Module, ABC):
     A subclass has a `tf.function` of input signature [TEXT] for each of its
     `signatures`, "serving_default" and "encode" among them, which returns a dict of
     tensors. All but "encode" return `truncated`, too, bool [batch]: whether the model
-    has seen the beginning of a text only. Each refuses inputs that are not [batch] by
-    an `InvalidArgumentError`: TensorFlow does not hold a graph's inputs to the
-    signature, and a scalar ends the process in some tokenizers.
+    has seen the beginning of a text only. Where not every text is an input, they return
+    `error`, too, string [batch]: what was expected and found, empty for an input. Each
+    refuses inputs that are not [batch] by an `InvalidArgumentError`: TensorFlow does
+    not hold a graph's inputs to the signature, and a scalar ends the process in some
+    tokenizers.
 
     Only what the functions need is kept: the model's weights, without what trains them.
 

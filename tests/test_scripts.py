@@ -9,6 +9,8 @@ import pytest
 from common.errors import UserError
 from data.tokenizers.symbols import SymbolTokenizer
 from models import build_classifier
+from tests import classification
+from tests.runs import untrained
 from tests.scripts import (
     FLAGS,
     last_line,
@@ -18,6 +20,7 @@ from tests.scripts import (
     train,
     train_arguments,
 )
+from training.evaluation import evaluate
 from training.init_from import take_weights
 from training.run import load_run
 from training.train import train_and_evaluate
@@ -192,6 +195,45 @@ def test_a_classifier_answers_lines(run):
     assert result.stdout.splitlines() == [answer.label for answer in answers]
 
 
+def test_a_line_that_is_no_expression_loses_no_other_answer(run):
+    workdir, _ = run
+    lines = ["[SM 1 0 2 3 ]", "[SM 1 0", "( ( ( ( ( [SM 1 ) 0 ) 2 ) 3 ) ] )", "hello"]
+    text = "".join(line + "\n" for line in lines)
+    arguments = (f"--workdir={workdir}", "--interactive")
+    result = script("evaluate.py", *arguments, input_text=text)
+    error = "expected one balanced ListOps expression, found "
+    first, not_closed, second, hello = result.stdout.splitlines()
+    assert first == second and first.isdigit()
+    assert not_closed == f"error: {error}1 operators that are not closed"
+    assert hello == f"error: {error}the symbol 'hello'"
+    assert f"line 2: {error}1 operators that are not closed" in result.stderr
+    assert last_line(result) == "error: 2 of 4 lines have no answer, see above"
+    answers = load_run(workdir).predict(lines)
+    assert [str(answer) for answer in answers] == result.stdout.splitlines()
+    assert [answer.label is None for answer in answers] == [False, True, False, True]
+
+
+def test_raw_expressions_are_answered_as_evaluated(shared, tmp_path):
+    """Of the benchmark's own file, with its parentheses."""
+    changes = {"data.max_length": 500, "data.bucket_lengths": (500,)}
+    config = listops_config(
+        tmp_path,
+        **changes,
+        **{"data.source": "files", "data.dir": str(shared / "lra_listops")},
+    )
+    workdir = untrained(config, tmp_path / "run")
+    result, _ = evaluate(workdir, "validation")
+    lines = (shared / "lra_listops/basic_val.tsv").read_text().splitlines()[1:]
+    sources, targets = zip(*(line.split("\t") for line in lines), strict=True)
+    answers = load_run(workdir).predict(sources)
+    right = [a.label == target for a, target in zip(answers, targets, strict=True)]
+    assert np.mean(right) == result["accuracy"]
+    scores = [a.scores[target] for a, target in zip(answers, targets, strict=True)]
+    assert -np.log(scores).mean() == pytest.approx(result["loss"], abs=1e-5)
+    # All have more than 500 symbols.
+    assert all(answer.truncated for answer in answers)
+
+
 def test_a_classifier_has_no_beams(run):
     with pytest.raises(UserError, match="--beam_size: expected a run that decodes"):
         load_run(run[0], decode={"beam_size": 2})
@@ -200,6 +242,37 @@ def test_a_classifier_has_no_beams(run):
     result = script("evaluate.py", f"--workdir={run[0]}", "--score", input_text="a\tb")
     message = "error: --score: expected a translator, found listops"
     assert last_line(result) == message
+
+
+def test_validation_data_is_what_was_not_trained_on(tmp_path, cache):
+    """Or refused: it is cut from training data, whose order may have changed."""
+    folder, moved = tmp_path / "ag_news_csv", tmp_path / "moved"
+    folder.mkdir()
+    classification.write_ag_news(folder)
+    config = classification.settings("ag_news", tmp_path)
+    config.data.update(source="files", dir=str(folder))
+    train_and_evaluate(config, tmp_path / "run")
+    folder.rename(moved)
+    with pytest.raises(UserError) as error:
+        evaluate(tmp_path / "run", "validation")
+    assert str(error.value) == (
+        f"{folder}: expected the folder ag_news_csv/, found no such file or folder; "
+        "give its place by --config.data.dir, for a trained run by --data_dir"
+    )
+    result, _ = evaluate(tmp_path / "run", "validation", data_dir=str(moved))
+    assert result["examples"] == 6
+    rows = (moved / "train.csv").read_text().splitlines(keepends=True)
+    (moved / "train.csv").write_text("".join(rows[::-1]))
+    before = (tmp_path / "run/results/validation.json").read_bytes()
+    flags = (f"--workdir={tmp_path}/run", "--split=validation", f"--data_dir={moved}")
+    assert last_line(script("evaluate.py", *flags)) == (
+        f"error: --workdir={tmp_path}/run: holds a run that began with other "
+        "validation data; give the data that it was trained with, by --data_dir where "
+        "that lies elsewhere now"
+    )
+    assert (tmp_path / "run/results/validation.json").read_bytes() == before
+    result, _ = evaluate(tmp_path / "run", data_dir=str(moved))
+    assert result["split"] == "test" and result["examples"] == 20
 
 
 def test_two_devices_train_as_one(tmp_path, cache):

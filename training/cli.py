@@ -133,6 +133,11 @@ def define_run() -> Callable:
     attention = flags.DEFINE_string(
         "attention", None, "A form of attention instead of the run's, e.g. linear."
     )
+    data_dir = flags.DEFINE_string(
+        "data_dir",
+        None,
+        "Where the run's data lies now, if not at its config.data.dir.",
+    )
     flags.mark_flag_as_required("workdir")
 
     def arguments():
@@ -140,6 +145,7 @@ def define_run() -> Callable:
             "workdir": workdir.value,
             "average_checkpoints": average.value,
             "attention": attention.value,
+            "data_dir": data_dir.value,
             "decode": {flag.name: flag.value for flag in decode if flag.present},
         }
 

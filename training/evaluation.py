@@ -24,6 +24,7 @@ def evaluate(
     decode: Mapping | None = None,
     attention: str | None = None,
     strategy: tf.distribute.Strategy | None = None,
+    data_dir: str | None = None,
 ) -> tuple[dict, Evaluation]:
     """Evaluates a run, and writes `results/SPLIT.json`.
 
@@ -36,21 +37,22 @@ def evaluate(
     Args:
       workdir: of the run.
       split: "test" or "validation".
-      average_checkpoints, decode, attention, strategy: see `training.run.load_run`.
+      average_checkpoints, decode, attention, strategy, data_dir: see
+        `training.run.load_run`.
 
     Returns:
       What the file holds: task, variant, split, parameters and the task's scores; and
       all that the task found.
 
     Raises:
-      UserError: for a bad argument or a workdir without a run; a `DataError` for bad
-        input.
+      UserError: for a bad argument, a workdir without a run, or validation data that
+        is not the run's; a `DataError` for bad input.
     """
     if split not in EVALUATION_SPLITS:
         raise UserError(
             f"--split: expected one of {', '.join(EVALUATION_SPLITS)}, found {split}"
         )
-    run = load_run(workdir, average_checkpoints, decode, attention, strategy)
+    run = load_run(workdir, average_checkpoints, decode, attention, strategy, data_dir)
     announce(run.strategy)
     is_kept = True
     try:
@@ -93,6 +95,7 @@ def evaluate_each(
 
 def _evaluate(run, split, average_checkpoints):
     """Evaluates an open run with the weights that it has."""
+    run.check_data(split)
     found = run.task.evaluate(
         run.model,
         split,

@@ -6,6 +6,7 @@ from itertools import islice
 
 from common.errors import UserError
 from common.progress import progress_bar
+from data.files import without_ends
 from decoding.beam_search import IMPOSSIBLE
 from training.run import Run
 
@@ -17,7 +18,8 @@ logger = logging.getLogger("transevolve")
 def answer_lines(run: Run, lines, n_best: int | None = None) -> None:
     """Prints the model's answer to each line.
 
-    A terminal is answered line by line, a pipe when many have come or it ends.
+    A terminal is answered line by line, a pipe when many have come or it ends. The
+    answer to a line that is no input of the model begins with "error: ".
 
     Args:
       run: from `training.run.load_run`.
@@ -26,7 +28,8 @@ def answer_lines(run: Run, lines, n_best: int | None = None) -> None:
         and an empty line after them.
 
     Raises:
-      UserError: if the run has no such answers, or not so many.
+      UserError: if the run has no such answers, or not so many; in the end, if there
+        were lines that are no input.
     """
     model = run.text_model
     if n_best is None:
@@ -81,11 +84,11 @@ def _print_each(run, lines, signature, show, columns=1):
     if typed:
         form = ", text<TAB>translation" if columns > 1 else ""
         print(f"{run.task.prompt}{form}; end with Ctrl-D", file=sys.stderr)
-    lines = (line.rstrip(b"\r\n") for line in iter(lines.readline, b""))
-    rows = (_split(line, i, columns) for i, line in enumerate(lines, start=1))
+    numbered = enumerate(without_ends(iter(lines.readline, b"")), start=1)
+    rows = (_split(text, number, columns) for number, text in numbered)
     # Many lines together: those of one length share a batch.
     chunk_size = 1 if typed else LINES_AT_A_TIME
-    number = 0
+    number = num_errors = 0
     with progress_bar(desc="answering", unit=" lines", disable=typed) as bar:
         for chunk in _chunks(rows, chunk_size):
             texts = map(list, zip(*chunk, strict=True))
@@ -96,6 +99,11 @@ def _print_each(run, lines, signature, show, columns=1):
                 print(show(outputs), flush=True)
                 if outputs["truncated"]:
                     logger.warning("line %d: cut; %s", number, run.text_model.limits)
+                if error := outputs.get("error"):
+                    num_errors += 1
+                    logger.warning("line %d: %s", number, error.decode())
+    if num_errors:
+        raise UserError(f"{num_errors:,} of {number:,} lines have no answer, see above")
 
 
 def _chunks(rows, size):

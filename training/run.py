@@ -47,6 +47,26 @@ class Run:
         """What answers texts: what an export holds."""
         return self.task.text_model(fold_rotations(self.model))
 
+    def check_data(self, split: str) -> None:
+        """Checks that the data of a split is what the run began with.
+
+        Validation data may be cut from training data: of other training data, it could
+        be what the run has trained on.
+
+        Args:
+          split: "validation" or "test", whose data no run keeps a fingerprint of.
+
+        Raises:
+          UserError: if it is not; a `DataError` if it cannot be had or read.
+        """
+        if split in workdirs.read_data(self.workdir):
+            otherwise = (
+                "give the data that it was trained with, by --data_dir where that lies "
+                "elsewhere now"
+            )
+            batches = {split: self.task.evaluation_batches(split)}
+            workdirs.check_same_data(batches, self.workdir, otherwise)
+
     def predict(self, texts: Iterable[str | bytes]) -> list:
         """The model's answer to each text.
 
@@ -54,8 +74,9 @@ class Run:
           texts: any number of them, in a list, an array, or what gives them one by one.
 
         Returns:
-          `Classified` (label, scores, truncated) of a classifier, `Translation` (text,
-          score, truncated) of a translator.
+          `Classified` (label, scores, truncated, error) of a classifier, `Translation`
+          (text, score, truncated) of a translator. A text that is no input of the
+          model has an `error` and no label; the others are answered.
 
         Raises:
           UserError: for a single text, or what is no text.
@@ -72,6 +93,7 @@ def load_run(
     decode: Mapping | None = None,
     attention: str | None = None,
     strategy: tf.distribute.Strategy | None = None,
+    data_dir: str | None = None,
 ) -> Run:
     """Opens the run in a workdir.
 
@@ -83,6 +105,7 @@ def load_run(
       attention: the form of attention to have, as in "linear-favor", instead of the
         run's; see `models.in_form`. The weights stay as they are.
       strategy: to evaluate under; None for one device, which `predict` wants.
+      data_dir: where the run's data lies now, instead of the config's `data.dir`.
 
     Raises:
       UserError: for a workdir without a run or without checkpoints, or settings that
@@ -103,6 +126,8 @@ def load_run(
         config.decode.update(decode)
     if attention:
         _take_form(config, attention)
+    if data_dir is not None:
+        config.data.dir = data_dir
     configuration.check(config)
     task = TASKS[config.kind](config, tokenizer)
     strategy = strategy or make_strategy("one_device")

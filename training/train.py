@@ -165,9 +165,11 @@ def _prepare(config, workdir, going_on, is_chief=True):
         tokenizer = kind.make_tokenizer(config)
     task = kind(config, tokenizer)
     train, validation = task.training_batches(), task.evaluation_batches("validation")
-    data = {"training": train.fingerprint, "validation": validation.fingerprint}
+    batches = {"training": train, "validation": validation}
     if going_on:
-        workdirs.check_same_data(data, workdir)
+        otherwise = "give the same data to go on with it, or another workdir"
+        workdirs.check_same_data(batches, workdir, otherwise)
+    data = {split: found.fingerprint for split, found in batches.items()}
     if is_chief and (not going_on or workdirs.differences(config, kept)):
         workdirs.keep(config, tokenizer, data, workdir)
     return task, train, validation

@@ -9,6 +9,7 @@ from common import checksums
 from common.errors import UserError
 from common.paths import full_name, make_path, move, remove_folder
 from data import tokenizers
+from data.batches import Batches
 from training import metrics_log
 from training.config import declared, flatten
 
@@ -109,21 +110,27 @@ def read_config(workdir: Path) -> ConfigDict:
     return ConfigDict(json.loads(path.read_text()))
 
 
-def check_same_data(data: dict, workdir: Path) -> None:
+def read_data(workdir: Path) -> dict:
+    """{split: fingerprint} of the data that the run in the workdir began with."""
+    return json.loads((workdir / DATA).read_text())
+
+
+def check_same_data(batches: dict[str, Batches], workdir: Path, otherwise: str) -> None:
     """Checks that the data is what the run in the workdir began with.
 
     Args:
-      data: {split: fingerprint}.
+      batches: by split, named as in `read_data`.
+      otherwise: what to do where it is not, for the error.
 
     Raises:
       UserError: if it is not.
     """
-    kept = json.loads((workdir / DATA).read_text())
-    for split, found in json.loads(json.dumps(data)).items():
-        if kept[split] != found:
+    kept = read_data(workdir)
+    for split, found in batches.items():
+        if not found.has_fingerprint(kept[split]):
             raise UserError(
                 f"--workdir={workdir}: holds a run that began with other {split} data; "
-                "give the same data to go on with it, or another workdir"
+                f"{otherwise}"
             )
 
 

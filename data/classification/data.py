@@ -60,8 +60,9 @@ class ClassificationData:
         held_out = self.config.validation_examples
         if held_out >= total:
             raise DataError(
-                f"--config.data.validation_examples: expected less than the "
-                f"{total} training examples, found {held_out}"
+                "--config.data.validation_examples: expected less than the "
+                f"{total:,} training examples, found {held_out:,}; a tenth of them is "
+                f"--config.data.validation_examples={max(1, total // 10)}"
             )
         order = np.random.default_rng(self.seed).permutation(total)
         return np.sort(order[:held_out] if split == "validation" else order[held_out:])
@@ -88,8 +89,19 @@ class ClassificationData:
                     f"{config.dataset} {name}: expected examples, found none"
                 )
             self._report_part(name, len(split.targets))
+            self._report_classes(name, split.targets)
             self._splits[name] = split
         return self._splits[name]
+
+    def _report_classes(self, name, targets):
+        counts = np.bincount(targets, minlength=len(self.class_names))
+        if missing := [self.class_names[i] for i in np.flatnonzero(counts == 0)]:
+            logger.warning(
+                "%s %s: found no examples of the classes %s",
+                self.config.dataset,
+                name,
+                ", ".join(missing),
+            )
 
     def _report_part(self, name, found):
         whole = getattr(self.module, "NUM_EXAMPLES", {}).get(name, found)

@@ -1,6 +1,7 @@
 """AG News: four topics of news, title and description (Zhang et al. 2015)."""
 
 import csv
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,8 @@ FIELDS = {
 TFDS_NAME = "ag_news_subset"
 NUM_EXAMPLES = {"train": 120_000, "test": 7_600}
 COLUMNS = 'three columns, "class","title","description"'
+# A row that has more of them has a quote that was left open.
+MOST_LINES = 20
 
 
 def read(config, split: str) -> Iterator[Example | DataError]:
@@ -46,37 +49,50 @@ def _csv_path(config, split) -> Path:
 
 
 def _read_csv(path):
-    # A field may span lines, so the CSV reader pulls lines as it needs them. A row
-    # with a line that is not UTF-8 is bad as a whole.
-    number, bad_lines = 0, []
+    """Yields the rows; a quoted field may have several lines.
 
-    def decoded_lines():
-        nonlocal number
-        for number, line in files.lines(path):  # noqa: B007
-            if isinstance(line, DataError):
-                bad_lines.append(line)
-                line = ""
-            yield line + "\n"
-
-    reader = csv.reader(decoded_lines(), strict=True)
+    After a bad row the next one begins on the line after its first: a quote that was
+    left open takes in good rows, and they are not lost.
+    """
+    lines, again = files.lines(path), deque()
     while True:
-        first = number + 1
-        bad_lines.clear()
+        taken = []
         try:
-            row = next(reader, None)
-        except csv.Error as error:
-            row = bad_row(path, first, COLUMNS, str(error))
-        if row is None:
+            text = _take(lines, again, taken)
+            columns, error = next(csv.reader(text, strict=True), None), None
+        except csv.Error as failure:
+            columns, error = None, failure
+        if not taken:
             return
-        if bad_lines:
-            row = bad_lines[0]
-        yield row if isinstance(row, DataError) else _parse(path, first, row)
+        row = _parse(path, taken, columns, error)
+        if isinstance(row, DataError):
+            again.extendleft(reversed(taken[1:]))
+        yield row
 
 
-def _parse(path, number, row):
-    if len(row) != 3:
-        return bad_row(path, number, COLUMNS, f"{len(row)} columns")
-    label, title, description = row
+def _take(lines, again, taken):
+    """Yields lines for a row: those to be read again, then new ones."""
+    while len(taken) < MOST_LINES:
+        line = again.popleft() if again else next(lines, None)
+        if line is None:
+            return
+        taken.append(line)
+        yield "\n" if isinstance(line[1], DataError) else line[1] + "\n"
+
+
+def _parse(path, taken, columns, error):
+    """The example of a row, from its lines and columns, or what is wrong with it."""
+    first = taken[0][0]
+    for _, line in taken:
+        if isinstance(line, DataError):
+            return line
+    if error and len(taken) > 1:
+        error = f"a quote that opens here and closes no field ({error})"
+    if error:
+        return bad_row(path, first, COLUMNS, error)
+    if len(columns) != 3:
+        return bad_row(path, first, COLUMNS, f"{len(columns)} columns")
+    label, title, description = columns
     if label not in ("1", "2", "3", "4"):
-        return bad_row(path, number, "a class from 1 to 4", f"{label!r}")
+        return bad_row(path, first, "a class from 1 to 4", f"{label!r:.30}")
     return Example(f"{title} {description}".encode(), int(label) - 1)

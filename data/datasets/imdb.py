@@ -1,5 +1,6 @@
 """IMDB: positive and negative film reviews (Maas et al. 2011)."""
 
+import codecs
 import hashlib
 import json
 import lzma
@@ -8,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from common import checksums
 from common.fields import choice
 from data import files, tfds_source
 from data.errors import DataError, bad_row
@@ -35,16 +37,19 @@ def read(config, split: str) -> Iterator[Example | DataError]:
             yield Example(row["text"], int(row["label"]))
         return
     root = _root(config)
-    reviews = _from_archive(root, split) if root.is_file() else _from(root, split)
-    found = 0
+    if root.is_file():
+        reviews = _from_archive(root, split)
+    else:
+        reviews = [
+            (path, label, path.read_bytes()) for path, label in _paths(root, split)
+        ]
+    labels = {label for _, label, _ in reviews}
+    missing = [name for label, name in enumerate(FOLDERS) if label not in labels]
+    if missing:
+        places = " and ".join(f"aclImdb/{split}/{name}/*.txt" for name in missing)
+        raise DataError(f"{root}: expected reviews in {places}, found none")
     for path, label, raw in reviews:
-        found += 1
         yield _check(path, label, raw)
-    if not found:
-        raise DataError(
-            f"{root}: expected reviews in aclImdb/{split}/pos/*.txt and "
-            f"aclImdb/{split}/neg/*.txt, found none"
-        )
 
 
 def identify(config, split: str):
@@ -53,11 +58,10 @@ def identify(config, split: str):
         return tfds_source.identify(TFDS_NAME, config.dir)
     root = _root(config)
     if root.is_file():
-        return files.identify(root), split
-    folders = (root / split / folder for folder in FOLDERS)
-    reviews = (path for folder in folders for path in sorted(folder.glob("*.txt")))
-    listing = json.dumps([files.identify(path) for path in reviews])
-    return hashlib.sha256(listing.encode()).hexdigest()
+        return checksums.sha256(root), split
+    reviews = _paths(root, split)
+    sums = [(label, path.name, checksums.sha256(path)) for path, label in reviews]
+    return hashlib.sha256(json.dumps(sums).encode()).hexdigest()
 
 
 def _root(config) -> Path:
@@ -72,15 +76,17 @@ def _root(config) -> Path:
     return files.require_file(root, LAYOUT)
 
 
-def _from(root, split):
+def _paths(root, split):
+    """Yields the file and the label of each review, in order."""
     for label, folder in enumerate(FOLDERS):
         for path in sorted((root / split / folder).glob("*.txt")):
             if not path.is_file():  # a named pipe would never end
                 raise DataError(f"{path}: expected a file, found something else")
-            yield path, label, path.read_bytes()
+            yield path, label
 
 
 def _from_archive(archive, split):
+    """The name, the label and the content of each review, in order."""
     prefixes = {f"aclImdb/{split}/{name}/": i for i, name in enumerate(FOLDERS)}
     reviews = []
     try:
@@ -99,8 +105,7 @@ def _from_archive(archive, split):
     except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         found = " ".join(str(error).split())
         raise DataError(f"{archive}: expected {LAYOUT}, found {found}") from None
-    reviews.sort(key=lambda review: (review[1], review[0]))
-    yield from reviews
+    return sorted(reviews, key=lambda review: (review[1], review[0]))
 
 
 def _bad_member(path, expected):
@@ -123,4 +128,4 @@ def _check(path, label, raw):
         text = files.decode_line(path, number, line)
         if isinstance(text, DataError):
             return text
-    return Example(raw, label)
+    return Example(raw.removeprefix(codecs.BOM_UTF8), label)

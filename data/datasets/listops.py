@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from common import checksums
@@ -45,6 +46,7 @@ FIELDS = {
 FILE_NAMES = {"train": "train", "validation": "val", "test": "test"}
 SETTINGS = "generated.json"
 HEADER = "Source\tTarget"
+ROWS_AT_A_TIME = 1024
 
 
 def check(config) -> None:
@@ -57,16 +59,16 @@ def check(config) -> None:
 def read(config, split: str) -> Iterator[Example | DataError]:
     """Yields the examples of a split from the benchmark's TSV files.
 
-    With source "generate", the files are made first if they are not there yet.
-    Parentheses are dropped, and each expression must evaluate to its target.
+    With source "generate", the files are made first if they are not there yet. Each
+    source must be an expression, see `parse`, and have the value of its target.
     """
     path = _path(config, split)
     rows = files.lines(path)
     _, header = next(rows)
     if header != HEADER:
         raise bad_row(path, 1, f"the header {HEADER!r}", f"{header!r:.60}")
-    for number, line in rows:
-        yield line if isinstance(line, DataError) else _parse(path, number, line)
+    while chunk := list(islice(rows, ROWS_AT_A_TIME)):
+        yield from _examples(path, chunk)
 
 
 def identify(config, split: str):
@@ -74,53 +76,117 @@ def identify(config, split: str):
     return files.identify(_path(config, split))
 
 
-def evaluate(symbols: list[str]) -> int:
-    """The value of an expression without parentheses, e.g. ["[MIN", "4", "2", "]"].
+def parse(texts):
+    """Reads expressions, in the TensorFlow graph: evaluation and exports do it alike.
 
-    Raises:
-      ValueError: if it is no expression; the message says what was found.
+    An expression is a digit, or an operator with expressions and a closing bracket.
+    Parentheses count as spaces, and brackets need none around them.
+
+    Args:
+      texts: string tensor [batch].
+
+    Returns:
+      Two string tensors [batch]. The expressions, a space between two symbols; empty
+      for a text that is none. And what was expected and found of such a text; empty for
+      an expression.
     """
+    import tensorflow as tf
+
+    spaced = tf.strings.regex_replace(texts, r"[()\s]+", " ")
+    spaced = tf.strings.regex_replace(spaced, r"\[", " [")
+    rows = tf.strings.split(tf.strings.regex_replace(spaced, r"\]", " ] "))
+    symbols, splits = rows.flat_values, rows.row_splits
+    is_digit = tf.strings.regex_full_match(symbols, "[0-9]")
+    opens = tf.strings.regex_full_match(symbols, r"\[(MIN|MAX|MED|SM)")
+    closes = symbols == "]"
+
+    def sums(numbers):
+        """Before each symbol, and after the last."""
+        return tf.concat([[0], tf.cumsum(numbers)], axis=0)
+
+    def count(chosen):
+        """How many symbols of each text are chosen."""
+        at_splits = tf.gather(sums(tf.cast(chosen, tf.int32)), splits)
+        return at_splits[1:] - at_splits[:-1]
+
+    depths = sums(tf.cast(opens, tf.int32) - tf.cast(closes, tf.int32))
+    starts = tf.repeat(tf.gather(depths, splits[:-1]), rows.row_lengths())
+    depths = depths[1:] - starts  # after each symbol
+    after_operator = tf.concat([[False], opens], axis=0)[:-1]
+    unknown = tf.ragged.boolean_mask(
+        rows, rows.with_values(~(is_digit | opens | closes))
+    )
+    unknown = tf.strings.reduce_join(unknown[:, :1], axis=1)
+    visible = tf.strings.unicode_transcode(unknown, "UTF-8", "UTF-8", errors="replace")
+    visible = tf.strings.regex_replace(visible, r"[\pC\pZ]", "\ufffd")
+    visible = tf.strings.substr(visible, 0, 30, unit="UTF8_CHAR")
+    not_closed = count(opens) - count(closes)
+    expressions = count((is_digit | closes) & (depths == 0))
+    # The first that holds is what is said: those after it may follow from it.
+    faults = (
+        (unknown != "", ["the symbol '", visible, "'"]),
+        (count(depths < 0) > 0, ["a ']' that closes nothing"]),
+        (count(closes & after_operator) > 0, ["an operator without arguments"]),
+        (not_closed > 0, [tf.as_string(not_closed), " operators that are not closed"]),
+        (expressions != 1, [tf.as_string(expressions), " expressions"]),
+    )
+    errors = tf.fill(tf.shape(texts), "")
+    for is_bad, found in reversed(faults):
+        error = ["expected one balanced ListOps expression, found ", *found]
+        errors = tf.where(is_bad, tf.strings.join(error), errors)
+    expressions = tf.strings.reduce_join(rows, axis=1, separator=" ")
+    return tf.where(errors == "", expressions, ""), errors
+
+
+def evaluate(symbols: list[str]) -> int:
+    """The value of an expression that `parse` has read, as a list of its symbols, e.g.
+    ["[MIN", "4", "2", "]"]."""
     operators, arguments = [], [[]]
     for symbol in symbols:
         if symbol in OPERATORS:
             operators.append(symbol)
             arguments.append([])
         elif symbol == "]":
-            if not operators:
-                raise ValueError("a ']' that closes nothing")
             values = arguments.pop()
-            operator = operators.pop()
-            if not values:
-                raise ValueError(f"{operator} without arguments")
-            arguments[-1].append(apply_operator(operator, values))
-        elif symbol in CLASS_NAMES:
-            arguments[-1].append(int(symbol))
+            arguments[-1].append(apply_operator(operators.pop(), values))
         else:
-            raise ValueError(f"the symbol {symbol!r:.30}")
-    if operators:
-        raise ValueError(f"{len(operators)} operators that are not closed")
-    if len(arguments[0]) != 1:
-        raise ValueError(f"{len(arguments[0])} expressions")
+            arguments[-1].append(int(symbol))
     return arguments[0][0]
 
 
-def _parse(path, number, line):
+def _examples(path, lines):
+    """The examples of numbered lines, and a `DataError` for a bad one."""
+    import tensorflow as tf
+
+    rows = [
+        line if isinstance(line, DataError) else _columns(path, number, line)
+        for number, line in lines
+    ]
+    sources = ["" if isinstance(row, DataError) else row[0] for row in rows]
+    expressions, errors = (x.numpy() for x in parse(tf.constant(sources)))
+    for (number, _), row, expression, error in zip(
+        lines, rows, expressions, errors, strict=True
+    ):
+        if isinstance(row, DataError):
+            yield row
+        elif error:
+            yield DataError(f"{path}:{number}: {error.decode()}")
+        elif (value := evaluate(expression.decode().split())) != int(row[1]):
+            expected = f"an expression with the stated target {row[1]}"
+            yield bad_row(path, number, expected, f"one with the value {value}")
+        else:
+            yield Example(expression, value)
+
+
+def _columns(path, number, line):
+    """Source and target of a line, or what is wrong with it."""
     columns = line.split("\t")
     if len(columns) != 2:
         expected = "two columns, Source and Target, parted by a tab"
         return bad_row(path, number, expected, f"{len(columns)}")
-    source, target = columns
-    if target not in CLASS_NAMES:
-        return bad_row(path, number, "a target from 0 to 9", f"{target!r:.30}")
-    symbols = source.replace("(", "").replace(")", "").split()
-    try:
-        value = evaluate(symbols)
-    except ValueError as error:
-        return bad_row(path, number, "one balanced ListOps expression", str(error))
-    if value != int(target):
-        expected = f"an expression with the stated target {target}"
-        return bad_row(path, number, expected, f"one with the value {value}")
-    return Example(" ".join(symbols).encode(), value)
+    if columns[1] not in CLASS_NAMES:
+        return bad_row(path, number, "a target from 0 to 9", f"{columns[1]!r:.30}")
+    return columns
 
 
 def _path(config, split) -> Path:

@@ -61,9 +61,16 @@ def identify(config, split: str):
 
 
 def fingerprint(config, split: str):
-    """A value that changes when the text does, but not when it is moved."""
+    """A value that changes when the text does, but not when it is moved or packed."""
     if config.source == "tfds":
         return tfds_source.fingerprint(_tfds_name(config), split, config.dir)
+    return identify(config, split)
+
+
+def packed_fingerprint(config, split: str):
+    """The `fingerprint` that earlier versions kept: of files as they are packed."""
+    if config.source == "tfds":
+        return fingerprint(config, split)
     return [checksums.sha256(path) for path in _paths(config, split)]
 
 

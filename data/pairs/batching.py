@@ -61,6 +61,8 @@ class StreamingBatcher(Batches):
       shuffle_window: pairs that are shuffled together. Two windows are held in memory:
         one is dealt while the next fills.
       fingerprint: of the pairs, see `Batches`.
+      earlier_fingerprint: function without arguments that returns the one which earlier
+        versions kept of such pairs; None if it was the same.
 
     Attributes:
       num_batches: of an epoch; None until one has been read to its end. A run that goes
@@ -78,6 +80,7 @@ class StreamingBatcher(Batches):
         buckets: Buckets,
         shuffle_window: int,
         fingerprint=None,
+        earlier_fingerprint=None,
     ):
         self.name = name
         self.fingerprint = fingerprint
@@ -87,8 +90,16 @@ class StreamingBatcher(Batches):
         self.num_examples = None
         self.counts = None
         self._so_far = {"read": 0, "too_long": 0, "skipped": 0}
+        self._earlier_fingerprint = earlier_fingerprint
         self._make_stream = make_stream
         self._failure = None
+
+    def has_fingerprint(self, stored):
+        if super().has_fingerprint(stored):
+            return True
+        return self._earlier_fingerprint is not None and (
+            self._earlier_fingerprint() == stored
+        )
 
     def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
         """Endless batches; epoch e is shuffled by (seed, e).

@@ -39,12 +39,14 @@ class ParallelData:
         buckets = Buckets(self.config.bucket_lengths, batch_size, batch_unit)
         window = self.config.shuffle_window
         chunk_size = min(CHUNK_SIZE, window)
+        earlier = getattr(self.module, "packed_fingerprint", None)
         return StreamingBatcher(
             self._name("train"),
             lambda: self._stream("train", chunk_size),
             buckets,
             window,
             self.module.fingerprint(self.config, "train"),
+            earlier and (lambda: earlier(self.config, "train")),
         )
 
     def evaluation(

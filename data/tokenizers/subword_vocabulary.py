@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import random
 import re
 import subprocess
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import sentencepiece
-from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
 from common.cache import cached
 from common.paths import make_path
@@ -24,6 +25,12 @@ PADDING, UNKNOWN, START, END = range(4)
 # All runs on a corpus share its subwords, whatever their own seed.
 SEED = 0
 FILE_NAME = "subwords.model"
+# SentencePiece learns from no longer sentence, in bytes, and from none with its sign
+# for what is unknown.
+LONGEST = TrainerSpec().max_sentence_length
+UNKNOWN_SIGN = "\u2585".encode()
+
+logger = logging.getLogger("transevolve")
 
 _TRAIN = """
 import json, sys, sentencepiece
@@ -118,9 +125,10 @@ def learn(sentences: list[bytes], vocab_size: int) -> bytes:
     """
     if not sentences:
         raise DataError("train: expected sentences to learn subwords from, found none")
+    usable = _usable(sentences)
     with tempfile.TemporaryDirectory() as folder:
         text, rules, model = (Path(folder, name) for name in ("text", "rules", "model"))
-        text.write_bytes(b"\n".join(sentences))
+        text.write_bytes(b"\n".join(usable))
         # No normalization but this: SentencePiece's sign for a space is one. It would
         # be anyway, but without any rule each copy that TensorFlow makes logs a line.
         rules.write_text("2581\t20\n")
@@ -141,13 +149,34 @@ def learn(sentences: list[bytes], vocab_size: int) -> bytes:
             "byte_fallback": True,
             "character_coverage": 0.9999,
         }
-        _train(settings, f"learning subwords from {len(sentences):,} sentences")
+        _train(settings, f"learning subwords from {len(usable):,} sentences")
         fields = ModelProto.FromString(model.with_suffix(".model").read_bytes())
     # The same text gives the same model, wherever the files were.
     fields.normalizer_spec.ClearField("normalization_rule_tsv")
     fields.trainer_spec.ClearField("input")
     fields.trainer_spec.ClearField("model_prefix")
     return fields.SerializeToString(deterministic=True)
+
+
+def _usable(sentences):
+    """The sentences that SentencePiece learns from; it leaves others out."""
+    usable = [
+        sentence
+        for sentence in sentences
+        if len(sentence) <= LONGEST and UNKNOWN_SIGN not in sentence
+    ]
+    left_out = (
+        f"{len(sentences) - len(usable):,} of {len(sentences):,} sentences with more "
+        f"than {LONGEST:,} bytes or with U+2585"
+    )
+    if not usable:
+        raise DataError(
+            "train: expected sentences that SentencePiece learns subwords from, found "
+            f"{left_out}; split them, or give a model by --config.data.vocab_file"
+        )
+    if len(usable) < len(sentences):
+        logger.warning("subwords are learned without %s", left_out)
+    return usable
 
 
 def _train(settings, title):
@@ -183,8 +212,13 @@ def _explain(returncode, log, vocab_size):
             f"train: SentencePiece was ended by signal {-returncode}, as happens when "
             "memory runs out; --config.data.vocab_sentences bounds what it holds"
         )
-    message = " ".join(log.rsplit("RuntimeError:")[-1].split())
+    message = " ".join(log.rsplit("RuntimeError:")[-1].split()).rstrip(".")
+    possible = re.search(r"a value <= (\d+)|\d vs (\d+)", message)
+    advice = possible and (
+        f"; --config.data.vocab_size={possible[possible.lastindex]} would do"
+    )
     return DataError(
         f"--config.data.vocab_size={vocab_size}: expected a size that SentencePiece "
-        f"can learn from the training text, found that it ended with: {message}"
+        "can learn from the training text, found that it ended with: "
+        f"{message}{advice or ''}"
     )

@@ -1,6 +1,7 @@
 """Whole datasets: splits, the token cache, counts of what was cut or skipped."""
 
 import logging
+import os
 
 import numpy as np
 import pytest
@@ -50,8 +51,18 @@ def test_validation_is_cut_from_train_by_the_seed(config, tmp_path):
 
 def test_too_large_a_validation_split(config, tmp_path):
     config.validation_examples = 30
-    with pytest.raises(DataError, match="validation_examples: expected less than"):
+    with pytest.raises(DataError, match="expected less than the 30 .*, found 30") as e:
         open_data(config).batcher("train", 4)
+    assert str(e.value).endswith("--config.data.validation_examples=3")
+    config.validation_examples = 3
+    assert open_data(config).batcher("train", 4).num_examples == 27
+
+
+def test_a_class_without_examples_is_named(config, tmp_path, caplog):
+    (tmp_path / "ag_news_csv/test.csv").write_text('"1","a","b"\n"4","a","b"\n')
+    open_data(config).batcher("test", 4)
+    message = "ag_news test: found no examples of the classes Sports, Business"
+    assert message in caplog.text
 
 
 def test_second_run_reads_the_cache(config, tmp_path, monkeypatch, caplog):
@@ -68,6 +79,16 @@ def test_second_run_reads_the_cache(config, tmp_path, monkeypatch, caplog):
     message = "ag_news train: 30 examples, 14 cut at 16 tokens, 0 bad rows skipped"
     assert message in caplog.text
     assert second.split.lengths.max() == 16
+
+
+def test_cache_notices_labels_swapped_in_place(config, tmp_path):
+    path = tmp_path / "ag_news_csv/test.csv"
+    before, status = open_data(config).batcher("test", 4).split, path.stat()
+    path.write_text(path.read_text().replace('"1",', '"2",'))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    after = open_data(config).batcher("test", 4).split
+    assert before.targets.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert after.targets.tolist() == [1, 1, 2, 3, 1, 1, 2, 3]
 
 
 @pytest.mark.parametrize("change", ["file", "max_length", "vocabulary"])

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from scipy import stats
 
 from common.checksums import DamagedError
@@ -49,21 +50,61 @@ def test_evaluate(expression, value):
     assert listops.evaluate(expression.split()) == value
 
 
-@pytest.mark.parametrize(
-    "expression, message",
-    [
-        ("[MAX 2 9", "1 operators that are not closed"),
-        ("[MAX 2 ] ]", "closes nothing"),
-        ("[MAX ]", "without arguments"),
-        ("1 2", "2 expressions"),
-        ("", "0 expressions"),
-        ("[MUL 2 3 ]", "symbol '[MUL'"),
-    ],
-)
-def test_evaluate_names_what_is_wrong(expression, message):
-    with pytest.raises(ValueError) as error:
-        listops.evaluate(expression.split())
-    assert message in str(error.value)
+@pytest.fixture(scope="module")
+def parse():
+    """Traced once, as an export has it; of a list of texts."""
+    signature = [tf.TensorSpec([None], tf.string)]
+    function = tf.function(listops.parse, input_signature=signature)
+    return lambda texts: [part.numpy().tolist() for part in function(texts)]
+
+
+EXPRESSIONS = {
+    "( ( ( ( ( [SM 1 ) 0 ) 2 ) 3 ) ] )": "[SM 1 0 2 3 ]",
+    "[SM 1 0 2 3 ]": "[SM 1 0 2 3 ]",
+    "[MAX 2 9]": "[MAX 2 9 ]",
+    "([MAX\t2(9)[MIN 4 7]0])\n": "[MAX 2 9 [MIN 4 7 ] 0 ]",
+    " ( 7 ) ": "7",
+}
+OTHERS = {
+    "[MAX 2 9": "1 operators that are not closed",
+    "[MAX 2 ] ]": "a ']' that closes nothing",
+    "] [MAX 2": "a ']' that closes nothing",
+    "[MAX [MIN ] 2 ]": "an operator without arguments",
+    "1 2": "2 expressions",
+    "[MAX 1 2 ] [MIN 3 ]": "2 expressions",
+    "": "0 expressions",
+    " ( ) ": "0 expressions",
+    "[MUL 2 3 ]": "the symbol '[MUL'",
+    "[MAX 2 29 ]": "the symbol '29'",
+    "[ MAX 2 ]": "the symbol '['",
+    "hello": "the symbol 'hello'",
+    "x" * 1_000: f"the symbol '{'x' * 30}'",
+    "1 \0": "the symbol '\ufffd'",
+    b"\xff": "the symbol '\ufffd'",
+    "a\u2028b": "the symbol 'a\ufffdb'",
+    # The text after it, and no other, begins with a bracket.
+    "[MED": "1 operators that are not closed",
+    "]": "a ']' that closes nothing",
+}
+
+
+def test_expressions_are_read_however_they_are_written(parse):
+    found, errors = parse(list(EXPRESSIONS))
+    assert [text.decode() for text in found] == list(EXPRESSIONS.values())
+    assert errors == [b""] * len(EXPRESSIONS)
+    assert parse(found) == [found, errors]
+    assert parse(tf.constant([], tf.string)) == [[], []]
+
+
+def test_what_is_no_expression_is_said_of_each_text_alone(parse):
+    texts = [text for other in OTHERS for text in (other, "[MIN 3 5 ]")]
+    found, errors = parse(texts)
+    assert found == [b"", b"[MIN 3 5 ]"] * len(OTHERS)
+    expected = "expected one balanced ListOps expression, found "
+    assert [error.decode() for error in errors[::2]] == [
+        expected + message for message in OTHERS.values()
+    ]
+    assert set(errors[1::2]) == {b""}
 
 
 def test_generated_examples_are_distinct_bounded_and_right():
@@ -174,6 +215,7 @@ def test_an_interrupted_generation_starts_again(tmp_path, monkeypatch):
         ("( ( ( [MAX 1 ) 2 ) ] )", "two columns"),
         ("( ( ( [MAX 1 ) 2 ) ] )\t12", "a target from 0 to 9, found '12'"),
         ("( ( [MAX 1 ) 2 )\t2", "balanced ListOps expression, found 1 operators"),
+        ("( ( ( [MAX 1 ) x ) ] )\t3", "balanced ListOps expression, found the symbol"),
         ("( ( ( [MAX 1 ) 2 ) ] )\t3", "stated target 3, found one with the value 2"),
         ("( ( ( [MAX 1 ) \xff ) ] )\t3", "UTF-8 text, found the invalid byte 0xff"),
     ],

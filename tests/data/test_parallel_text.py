@@ -5,9 +5,11 @@ import gzip
 import pytest
 
 from configs import multi30k, wmt14_en_de, wmt14_en_fr
+from data.buckets import Buckets
 from data.datasets import parallel_text
 from data.errors import DataError, RowErrors
 from data.examples import Pair
+from data.pairs.batching import StreamingBatcher
 
 ENGLISH = b"A dog.\nTwo  men \xe2\x80\xa8 run.\r\nLast"
 GERMAN = b"Ein Hund.\nZwei M\xc3\xa4nner.\n\xc2\xa0Ende \n"
@@ -125,6 +127,32 @@ def test_identity_changes_with_the_files(folder):
     (folder / "train.de").write_bytes(GERMAN + b"x\n")
     assert parallel_text.identify(data, "train") != before
     assert parallel_text.count(data, "train") is None
+
+
+def test_packed_text_is_the_same_text(folder, tmp_path):
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    for name, text in (("train.en.gz", ENGLISH), ("train.de.gz", GERMAN)):
+        (packed / name).write_bytes(gzip.compress(text))
+    plain, packed = files_in(folder), files_in(packed)
+    fingerprint = parallel_text.fingerprint(plain, "train")
+    assert parallel_text.fingerprint(packed, "train") == fingerprint
+    # What earlier versions kept is known again.
+    earlier = parallel_text.packed_fingerprint(packed, "train")
+    assert earlier != fingerprint
+    assert parallel_text.packed_fingerprint(plain, "train") == fingerprint
+    batches = StreamingBatcher(
+        "train", None, Buckets((8,), 2), 4, fingerprint, lambda: earlier
+    )
+    for stored in (fingerprint, earlier):
+        assert batches.has_fingerprint(stored)
+    assert not batches.has_fingerprint(earlier[::-1])
+    assert not batches.has_fingerprint(None)
+
+
+def test_a_byte_order_mark_is_no_text(folder):
+    (folder / "train.en").write_bytes(b"\xef\xbb\xbf" + ENGLISH)
+    assert read(folder) == PAIRS
 
 
 @pytest.mark.parametrize("config", [wmt14_en_de, wmt14_en_fr])

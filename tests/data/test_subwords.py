@@ -126,12 +126,27 @@ def test_impossible_vocabulary_sizes(size, bound, capfd):
     assert "\n" not in str(error.value)
     # SentencePiece says what is possible.
     possible = int(re.search(rf"{bound}(\d+)", str(error.value))[1])
+    assert str(error.value).endswith(f"; --config.data.vocab_size={possible} would do")
     assert subword_vocabulary.learn(corpus(), possible)
 
 
 def test_no_text_to_learn_from():
     with pytest.raises(DataError, match="expected sentences .* found none"):
         subword_vocabulary.learn([], 300)
+
+
+def test_sentences_that_sentencepiece_leaves_out_are_counted(caplog):
+    long, longest = b"a" * (subword_vocabulary.LONGEST + 1), b"b " * 2096
+    model = subword_vocabulary.learn([*corpus(), longest], 400)
+    assert caplog.text == ""
+    others = [long, long, "a \u2585".encode()]
+    assert subword_vocabulary.learn([*corpus(), longest, *others], 400) == model
+    message = "without 3 of 304 sentences with more than 4,192 bytes or with U+2585"
+    assert message in caplog.text
+    with pytest.raises(
+        DataError, match="found 2 of 2 sentences with more than 4,192 b"
+    ):
+        subword_vocabulary.learn([long, long], 400)
 
 
 def test_sample_is_even_and_repeats():

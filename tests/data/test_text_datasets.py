@@ -1,6 +1,7 @@
 """AG News and IMDB: their layouts, TFDS, and what is said of bad input."""
 
 import io
+import os
 import tarfile
 
 import pytest
@@ -81,18 +82,54 @@ def test_bad_news_rows_name_file_and_line(ag_news_csv, row, message):
 def test_rows_that_span_lines_are_named_by_their_first(ag_news_csv):
     path = ag_news_csv / "train.csv"
     path.write_text('"1","two\nlines","x"\n"9","a\nb","c"\n"1","open\n"2","a","b"\n')
-    good, bad, unclosed = ag_news.read(news(ag_news_csv), "train")
-    assert good == Example(b"two\nlines x", 0)
-    assert str(bad).startswith(f"{path}:3: expected a class")
-    assert str(unclosed).startswith(f"{path}:5: expected three columns")
+    good, *bad, last = ag_news.read(news(ag_news_csv), "train")
+    assert good == Example(b"two\nlines x", 0) and last == Example(b"a b", 1)
+    places = [str(error).split(": expected ")[0] for error in bad]
+    # After a bad row the next begins on the line after its first.
+    assert places == [f"{path}:3", f"{path}:4", f"{path}:5"]
+    assert "found a quote that opens here and closes no field" in str(bad[2])
 
 
 def test_a_row_with_a_bad_line_is_bad_as_a_whole(ag_news_csv):
     path = ag_news_csv / "train.csv"
     path.write_bytes(b'"1","a","one\n\xff\ntwo"\n"2","b","c"\n')
-    bad, good = ag_news.read(news(ag_news_csv), "train")
+    bad, *rest, good = ag_news.read(news(ag_news_csv), "train")
     assert str(bad).startswith(f"{path}:2: expected UTF-8")
+    assert len(rest) == 2 and all(isinstance(error, DataError) for error in rest)
     assert good == Example(b"b c", 1)
+
+
+@pytest.mark.parametrize(
+    "bad, closing",
+    [
+        ('2,"left open,film', "3,news,film"),
+        ('2,"left open,film', '3,"news",film'),
+        ('2,"left open,film', '3,news,film"'),
+        ('2,"left" open,film', "3,news,film"),
+        ('2,left,"open film', '3,news,film"'),
+    ],
+)
+def test_a_quote_left_open_loses_one_row(ag_news_csv, bad, closing):
+    """Rows of which hardly one has a quote: none would end it for thousands of rows."""
+    path = ag_news_csv / "train.csv"
+    rows = [f"{i % 4 + 1},news,film {i}" for i in range(3000)]
+    rows[1], rows[2500] = bad, closing
+    path.write_text("".join(row + "\n" for row in rows))
+    errors = RowErrors("skip")
+    good = list(errors.keep_good(ag_news.read(news(ag_news_csv), "train")))
+    assert (len(good), errors.skipped) == (2999, 1)
+    with pytest.raises(DataError, match=f"^{path}:2: expected three columns"):
+        list(RowErrors().keep_good(ag_news.read(news(ag_news_csv), "train")))
+
+
+def test_a_byte_order_mark_is_no_text(ag_news_csv, acl_imdb):
+    path = ag_news_csv / "train.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert list(ag_news.read(news(ag_news_csv), "train"))[1] == Example(b"UN Talks", 0)
+    review = acl_imdb / "train/pos/0_9.txt"
+    review.write_bytes(b"\xef\xbb\xbf" + review.read_bytes())
+    *_, last = imdb.read(reviews(acl_imdb), "train")
+    assert last.text == REVIEWS["train/pos/0_9.txt"]
 
 
 def test_missing_and_empty_files(ag_news_csv):
@@ -147,6 +184,49 @@ def test_imdb_notices_reviews_changed_in_place(acl_imdb):
     assert imdb.identify(reviews(acl_imdb), "train") == before
     (acl_imdb / "train/pos/0_9.txt").write_bytes(b"Changed.")
     assert imdb.identify(reviews(acl_imdb), "train") != before
+
+
+def test_identities_are_of_the_content(ag_news_csv, acl_imdb, tmp_path):
+    """Not of a name, a size or a time."""
+    path, review = ag_news_csv / "train.csv", acl_imdb / "train/pos/0_9.txt"
+    archive = tmp_path / "a.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(acl_imdb, "aclImdb")
+    sources = {
+        path: lambda: ag_news.identify(news(path.parent), "train"),
+        review: lambda: imdb.identify(reviews(acl_imdb), "train"),
+        archive: lambda: imdb.identify(reviews(archive), "train"),
+    }
+    for file, identify in sources.items():
+        content, status, before = file.read_bytes(), file.stat(), identify()
+        file.write_bytes(content.replace(b"Great", b"Awful").replace(b'"3"', b'"2"'))
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert file.stat().st_size == status.st_size
+        assert identify() != before
+        file.write_bytes(content)
+        assert identify() == before
+    before = [identify() for identify in sources.values()]
+    moved = tmp_path / "moved"
+    for folder in (ag_news_csv, acl_imdb, archive):
+        folder.rename(moved.with_name(f"moved-{folder.name}"))
+    path, acl_imdb, archive = (
+        tmp_path / f"moved-{name}"
+        for name in ("ag_news_csv/train.csv", "aclImdb", "a.tar")
+    )
+    assert [identify() for identify in sources.values()] == before
+
+
+def test_imdb_without_one_class(acl_imdb, tmp_path):
+    archive = tmp_path / "half.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for split in ("train", "test"):
+            tar.add(acl_imdb / split / "pos", f"aclImdb/{split}/pos")
+    message = r"half.tar.gz: expected reviews in aclImdb/train/neg/\*.txt, found none"
+    with pytest.raises(DataError, match=message):
+        list(imdb.read(reviews(archive), "train"))
+    (acl_imdb / "train/pos/0_9.txt").unlink()
+    with pytest.raises(DataError, match=r"expected reviews in aclImdb/train/pos/\*.tx"):
+        list(imdb.read(reviews(acl_imdb), "train"))
 
 
 def test_imdb_without_reviews(acl_imdb, tmp_path):

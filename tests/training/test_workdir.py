@@ -10,6 +10,7 @@ from common import checksums
 from common.checksums import DamagedError
 from common.errors import UserError
 from configs import imdb, listops
+from data.batches import Batches
 from data.tokenizers.symbols import SymbolTokenizer
 from data.tokenizers.word_pieces import WordPieceTokenizer
 from training import config as configuration
@@ -146,9 +147,14 @@ def test_the_log_goes_on_after_the_lines_of_the_checkpoint(tmp_path):
 
 def test_other_data_is_noticed(tmp_path):
     workdirs.keep(listops.get_config(), TOKENIZER, DATA, tmp_path)
-    workdirs.check_same_data({"training": "a", "validation": ("b", 1)}, tmp_path)
-    with pytest.raises(UserError, match="a run that began with other validation data"):
-        workdirs.check_same_data({"training": "a", "validation": None}, tmp_path)
+    batches = {"training": Batches(), "validation": Batches()}
+    batches["training"].fingerprint = "a"
+    batches["validation"].fingerprint = ("b", 1)
+    workdirs.check_same_data(batches, tmp_path, "")
+    batches["validation"].fingerprint = None
+    message = "a run that began with other validation data; give it"
+    with pytest.raises(UserError, match=message):
+        workdirs.check_same_data(batches, tmp_path, "give it")
 
 
 def test_a_log_whose_checkpoints_are_gone_is_left_alone(tmp_path):

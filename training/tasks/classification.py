@@ -101,6 +101,7 @@ class ClassificationTask(Task):
             self.config.data.max_length,
             self.config.model,
             dtype,
+            getattr(self.data.module, "parse", None),
         )
 
     @property
