@@ -18,7 +18,7 @@ SCALE = flags.DEFINE_string(
     "scale", "laptop", "How large the runs are: paper, laptop or smoke."
 )
 SEEDS = flags.DEFINE_integer(
-    "seeds", None, "Runs of each kind, if not the scale's number.", lower_bound=1
+    "seeds", None, "Runs of each kind, if not the scale's number."
 )
 DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Folder with data as its authors ship it."

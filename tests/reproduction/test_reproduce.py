@@ -75,7 +75,7 @@ def made(tmp_path_factory):
 
 
 def runs_of(folder):
-    found = survey.survey(folder / "output/runs/smoke")
+    found = survey.survey(folder / "output/runs/smoke").runs
     return {run.name: run for run in found}
 
 

@@ -34,7 +34,8 @@ def leave(experiment, places, facts=None, without=()):
     config = experiment.config(places.data(experiment.setting))
     workdirs.keep(config, Vocabulary(), {"training": 1, "validation": 1}, workdir)
     scores = {"bleu_13a": 20.0, "bleu_authors": 21.0, "bleu_intl": 22.0}
-    result = {"accuracy": 0.5, "parameters": 3, "examples": 20, **scores}
+    scores["chrf"] = 50.0
+    result = {"accuracy": 0.5, "loss": 1.0, "parameters": 3, "examples": 20, **scores}
     result |= {"mean_of_checkpoints": scores, "checkpoints": [scores]}
     for evaluation in experiment.setting.evaluations:
         if (name := result_name(*evaluation)) not in without:
