@@ -215,7 +215,7 @@ DAMAGE = {
     "bytes": ("facts.json", b'{"machine": "\xff"}', "found damage: 'utf-8' codec"),
     "log": (
         "test_scores.jsonl",
-        '{"step": 1, "loss": %s}' % DIGITS,
+        f'{{"step": 1, "loss": {DIGITS}}}',
         "test_scores.jsonl:1: expected numbers up to 1e+150, found 111",
     ),
 }
