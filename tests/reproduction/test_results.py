@@ -156,6 +156,7 @@ def test_a_run_with_a_damaged_file_is_taken_up_again(made, monkeypatch, caplog):
     path.write_text(json.dumps({"accuracy": "0.5", "loss": 1.0, "parameters": 3}))
     tried = []
     monkeypatch.setattr(running, "_train_and_evaluate", lambda *_: tried.append(1))
+    monkeypatch.setattr(running.cli, "log_to_stderr", lambda: None)
 
     def run(function, *arguments):
         return function(*arguments)
