@@ -340,6 +340,7 @@ def test_benchmark_input_takes_the_flags_of_train(cache):
         (["speed", "--lengths=1k"], "error: --lengths: expected positive numbers"),
         (["params", "--plot=x.png"], "error: Unknown command line flag 'plot'"),
         (["speed", "--plot=x.pdf"], "error: --plot: expected a name in .png"),
+        (["memory", "--plot=/proc/x/y.png"], "error: --plot=/proc/x/y.png: expected a"),
         (["input"], "error: --config: expected a task and variant"),
     ],
 )
