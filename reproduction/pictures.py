@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from common.paths import make_path
 from reporting.palette import look
 from reporting.plots import LABELS, plot_against_length
-from reporting.png import write_png
+from reporting.png import drawable, write_png
 from reproduction.comparison import best_validation, counted_in, kind_of
 from reproduction.settings import group
 from reproduction.sheet import Picture
@@ -161,7 +161,7 @@ def _draw(axis, curve):
     axis.plot(
         curve.at,
         curve.mean,
-        label=curve.label.replace("$", r"\$"),  # no formula
+        label=drawable(curve.label).replace("$", r"\$"),  # no formula
         linewidth=1.6,
         markersize=4.5,
         markevery=max(1, len(curve.at) // MARKED),
