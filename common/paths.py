@@ -186,8 +186,12 @@ def write_whole(path: Path, content: str | bytes) -> None:
     unfinished = path.with_name(f"unfinished-{uuid.uuid4().hex}-{path.stem}")
     if isinstance(content, str):
         content = content.encode()
-    unfinished.write_bytes(content)
-    move(unfinished, path)
+    try:
+        unfinished.write_bytes(content)
+        move(unfinished, path)
+    except BaseException:  # as of a full disk, which should not fill further
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def _copy(source, target):

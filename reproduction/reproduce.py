@@ -6,11 +6,12 @@ import time
 from collections import Counter
 
 from common.errors import UserError
-from common.paths import is_remote, make_path, write_whole
+from common.paths import check_writable_file, is_remote, make_path, write_whole
 from models import variants
 from reproduction import measure, plan, survey, tables
 from reproduction.experiment import Places
 from reproduction.pictures import learning_curves
+from reproduction.report.build import NAME as REPORT
 from reproduction.report.build import facts_of, left_out
 from reproduction.report.page import page
 from reproduction.running import run_all
@@ -105,8 +106,10 @@ class Reproduction:
 
         Raises:
           Interrupted: after a signal; what was done is kept.
-          UserError: if the folder holds runs of other settings.
+          UserError: if the folder cannot be written to, or holds runs of other
+            settings.
         """
+        check_writable_file(self.places.results / REPORT, "--output")
         for seed, path in self._found_seeds():
             if seed >= MOST_SEEDS:
                 expected = f"expected a seed below {MOST_SEEDS:,}"
@@ -168,9 +171,8 @@ class Reproduction:
             folder,
             notes,
         )
-        path = folder / "report.html"
-        write_whole(path, text)
-        logger.info("report: %s", path)
+        write_whole(folder / REPORT, text)
+        logger.info("report: %s", folder / REPORT)
 
     def _in_between(self):
         """Writes the results, if that is a while ago.

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from common.errors import UserError
 from common.json_files import read_object
-from common.paths import write_whole
+from common.paths import check_writable_folder, write_whole
 from common.processes import end_with_parent, ending
 from reproduction import survey
 from reproduction.experiment import Experiment, Places
@@ -64,10 +64,8 @@ def run_all(
       UserError: if the folder cannot be written to or holds a run of other settings, or
         there is no such TPU.
     """
-    try:
-        places.runs.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--output: {cli.explain(error)}") from None
+    check_writable_folder(places.runs, "--output")
+    places.runs.mkdir(parents=True, exist_ok=True)
     with_data = [one for one in experiments if places.data(one.setting) is not None]
     left = [one for one in with_data if not is_finished(one, places)]
     logger.info(

@@ -8,6 +8,7 @@ import pytest
 from lxml import html
 
 from common.errors import UserError
+from common.paths import write_whole
 from reproduction.report.build import report
 from reproduction.report.page import page
 from reproduction.sheet import Column, Picture, Sheet
@@ -284,6 +285,13 @@ def test_report_of_a_workdir_itself(tmp_path):
     found = parse(report(workdir).read_text())
     assert words(found.find(".//h1")) == "Runs in imdb"
     assert read(workdir).name == "imdb"
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(OSError):
+        write_whole(tmp_path / "report.html", "a page")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_report_is_written_anew(tmp_path):
