@@ -10,6 +10,8 @@ serve    latency and throughput of exported models, beside Python and evaluation
 features error of random features against softmax attention
 input    what a training command's data pipeline delivers and consumes
 stream   memory while a parallel text of any size is read for training
+
+A row that could not be measured says why in `not_run`, and the exit code is 1.
 """
 
 import importlib
@@ -72,6 +74,11 @@ def main():
             print(rows.markdown(measured))
     if groups.PLOT in taken and flags.FLAGS.plot:
         rows.plot(measured, flags.FLAGS.plot)
+    if missing := [row["not_run"] for row in measured if "not_run" in row]:
+        sys.exit(
+            f"error: {len(missing)} of {len(measured)} rows have no figures; the first "
+            f"says: {missing[0]}"
+        )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ SCALE = flags.DEFINE_string(
     "scale", "laptop", "How large the runs are: paper, laptop or smoke."
 )
 SEEDS = flags.DEFINE_integer(
-    "seeds", None, "Runs of each kind, if not the scale's number.", lower_bound=1
+    "seeds", None, "Runs of each kind, if not the scale's number."
 )
 DATA_DIR = flags.DEFINE_string(
     "data_dir", None, "Folder with data as its authors ship it."
@@ -55,6 +55,8 @@ TAKES = {
 
 
 def main():
+    # Names of files go out as they came, also those that are no text.
+    sys.stdout.reconfigure(errors="surrogateescape")
     modes = [name for name in TAKES if name and flags.FLAGS[name].present]
     mode = modes[0] if modes else None
     own = {flag for names in TAKES.values() for flag in names}
@@ -71,11 +73,13 @@ def main():
 
 
 def _compare():
-    from common.paths import make_path
+    from common.paths import check_writable_file, make_path, write_whole
     from reproduction.laptop import compare
 
+    path = make_path(OUTPUT.value, "--output") / "report.md"
+    check_writable_file(path, "--output")
     report, learned = compare(OUTPUT.value, VARIANTS.value)
-    (make_path(OUTPUT.value, "--output") / "report.md").write_text(report + "\n")
+    write_whole(path, report + "\n")
     print(report)
     if not learned:
         sys.exit("error: a model learned too little; see the table")
@@ -111,7 +115,7 @@ def _report():
 
 
 def _figure():
-    from common.paths import make_path
+    from common.paths import check_writable_file, make_path
     from reproduction.evolution import evolution
     from reproduction.evolution_picture import draw
     from training.run import load_run
@@ -119,11 +123,12 @@ def _figure():
     for flag in (WORKDIR, TEXT):
         if flag.value is None:
             raise UserError(f"--{flag.name}: expected beside --figure")
+    flag = OUTPUT if OUTPUT.present else WORKDIR
+    path = make_path(flag.value, f"--{flag.name}") / "evolution.png"
+    check_writable_file(path, f"--{flag.name}")
     run = load_run(WORKDIR.value)
-    path = make_path(OUTPUT.value if OUTPUT.present else WORKDIR.value, "--output")
-    path.mkdir(parents=True, exist_ok=True)
-    print(draw(evolution(run, TEXT.value), run.config.variant, path / "evolution.png"))
-    print(path / "evolution.png")
+    print(draw(evolution(run, TEXT.value), run.config.variant, path))
+    print(path)
 
 
 if __name__ == "__main__":

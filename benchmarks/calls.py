@@ -101,7 +101,13 @@ def _peer(name, setting, batch_size, length):
     if folder:
         return checkout.start(folder, variant, setting.given(), batch_size, length)
     if name == models.PYTORCH:
-        config = {**models.model_config(name, setting.size), **setting._asdict()}
+        config = {
+            **models.model_config(name, setting.size),
+            **setting._asdict(),
+            "vocabulary_size": models.VOCABULARY_SIZE,
+            "num_classes": models.NUM_CLASSES,
+            "num_subwords": models.NUM_SUBWORDS,
+        }
         return pytorch.start(config, batch_size, length)
     return None
 

@@ -3,17 +3,14 @@
 So two commits are compared in the same rounds.
 """
 
-import json
 import os
-import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.alone import Peer, ProcessEnded
+from benchmarks import alone
 from common.errors import UserError
 
-PROCESS = Path(__file__).with_name("checkout_process.py")
+PROCESS = Path(__file__).with_name("peer_process.py")
 
 
 def split(name: str) -> tuple[str, str]:
@@ -38,7 +35,9 @@ def models(names: list[str]) -> list[str]:
     return found
 
 
-def start(folder: str, model: str, setting: dict, batch_size: int, length: int) -> Peer:
+def start(
+    folder: str, model: str, setting: dict, batch_size: int, length: int
+) -> alone.Peer:
     """Starts a process with a model and a batch, by the code of another checkout.
 
     Args:
@@ -50,31 +49,10 @@ def start(folder: str, model: str, setting: dict, batch_size: int, length: int) 
       ProcessEnded: if the process ends, here or in a call.
     """
     # Python leaves out this folder, so that all modules are that checkout's.
-    process = subprocess.Popen(
+    return alone.start(
+        f"{folder}:{model} at {length} tokens",
         [sys.executable, "-P", str(PROCESS)],
+        [model, setting, batch_size, length],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(Path(folder).resolve())},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
     )
-
-    def ask(question):
-        with suppress(BrokenPipeError):  # it has ended, and answers nothing
-            print(json.dumps(question), file=process.stdin, flush=True)
-        answer = process.stdout.readline()
-        if not answer:
-            raise ProcessEnded(f"{folder}:{model} at {length} tokens")
-        return json.loads(answer)
-
-    def close():
-        with suppress(BrokenPipeError):
-            process.stdin.close()
-        process.wait()
-        process.stdout.close()
-
-    found = ask([model, setting, batch_size, length])
-    if "error" in found:
-        close()
-        raise UserError(f"{folder}: {found['error']}")
-    return Peer(lambda: ask("call"), found["parameters"], close)

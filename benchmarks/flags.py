@@ -1,13 +1,13 @@
 """The flags of benchmark.py, in groups: a command takes some of them."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from absl import flags
 from ml_collections import config_flags
 
 from common.errors import UserError
+from common.paths import check_writable_file, make_path
 
 FLAGS = flags.FLAGS
 MOST_TOKENS = 1_000_000
@@ -122,9 +122,11 @@ def _define_plot():
 
 
 def _check_plot():
-    if FLAGS.plot and Path(FLAGS.plot).suffix != ".png":
-        name = Path(FLAGS.plot).name
-        raise UserError(f"--plot: expected a name in .png, found {name}")
+    if FLAGS.plot:
+        path = make_path(FLAGS.plot, "--plot")
+        if path.suffix != ".png":
+            raise UserError(f"--plot: expected a name in .png, found {path.name}")
+        check_writable_file(path, "--plot")
     return {}
 
 

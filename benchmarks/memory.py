@@ -30,7 +30,8 @@ def measure(
     held before the calls and what `training.memory` says that a call takes.
     Ratios of memory are to the Transformer's peak, to the literal form's and to that of
     the floor without attention, where they were measured before: smaller is better.
-    A model that this machine may have no memory for has a row that says so.
+    A model that this machine may have no memory for, or whose process ends, has a row
+    that says why.
 
     Raises:
       UserError: if a model is unknown, not installed, or cannot attend causally where

@@ -5,58 +5,47 @@ sublayers alone, and neither attention weights nor the inner layer of the feed-f
 as no model here does.
 """
 
-import multiprocessing
-from contextlib import suppress
+import os
+import sys
+from pathlib import Path
 
-from benchmarks import models
-from benchmarks.alone import Peer, ProcessEnded
+from benchmarks import alone, peer_process
 from common.processors import num_usable
 
 LABEL_SMOOTHING = 0.1
+ROOT = Path(__file__).resolve().parents[1]
 
 
-def start(config: dict, batch_size: int, length: int) -> Peer:
+def start(config: dict, batch_size: int, length: int) -> alone.Peer:
     """Starts a process with a model, an optimizer and a batch.
 
+    It never imports TensorFlow, beside which PyTorch may crash.
+
     Args:
-      config: the `model` part of a config, and the fields of `calls.Setting`.
+      config: the `model` part of a config, the fields of `calls.Setting`, and
+        `vocabulary_size`, `num_classes` and `num_subwords`.
       batch_size, length: of the batch.
 
     Raises:
       ProcessEnded: if that ends, here or in a call.
     """
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    arguments = (there, config, batch_size, length)
-    process = context.Process(target=_serve, args=arguments, daemon=True)
-    process.start()
-    there.close()
-
-    def receive():
-        try:
-            return here.recv()
-        except EOFError:
-            raise ProcessEnded(f"pytorch at {length} tokens") from None
-
-    def call():
-        here.send(True)
-        receive()
-
-    def close():
-        with suppress(BrokenPipeError):  # it has ended
-            here.send(False)
-        process.join()
-
-    return Peer(call, receive(), close)
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return alone.start(
+        f"pytorch at {length} tokens",
+        [sys.executable, "-P", "-m", "benchmarks.pytorch"],
+        [config, batch_size, length],
+        env={**os.environ, "PYTHONPATH": path},
+    )
 
 
-def _serve(connection, config, batch_size, length):
+def _prepare(config, batch_size, length):
+    """See `peer_process.serve`."""
     import torch
 
     torch.set_num_threads(num_usable())
     torch.manual_seed(0)
     model, inputs, targets = _model(config, batch_size, length)
-    connection.send(sum(weight.numel() for weight in model.parameters()))
+    parameters = sum(weight.numel() for weight in model.parameters())
     if config["mode"] == "train":
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
         cross_entropy = torch.nn.CrossEntropyLoss(
@@ -77,8 +66,7 @@ def _serve(connection, config, batch_size, length):
             with torch.no_grad():
                 return model(*inputs).sum().item()
 
-    while connection.recv():
-        connection.send(step())
+    return step, parameters, lambda: None
 
 
 def _model(config, batch_size, length):
@@ -100,14 +88,14 @@ def _model(config, batch_size, length):
     class Classifier(nn.Module):
         def __init__(self):
             super().__init__()
-            self.embedding = nn.Embedding(models.VOCABULARY_SIZE, d, padding_idx=0)
+            self.embedding = nn.Embedding(config["vocabulary_size"], d, padding_idx=0)
             layer = nn.TransformerEncoderLayer(d, **sizes)
             # Nested tensors are of no use to batches without padding.
             self.encoder = nn.TransformerEncoder(
                 layer, layers, nn.LayerNorm(d), enable_nested_tensor=False
             )
             self.norm = nn.LayerNorm(d)
-            self.logits = nn.Linear(d, models.NUM_CLASSES)
+            self.logits = nn.Linear(d, config["num_classes"])
 
         def forward(self, tokens):
             encoded = self.encoder(self.embedding(tokens) * d**0.5)
@@ -116,7 +104,7 @@ def _model(config, batch_size, length):
     class Translator(nn.Module):
         def __init__(self):
             super().__init__()
-            self.embedding = nn.Embedding(models.NUM_SUBWORDS, d, padding_idx=0)
+            self.embedding = nn.Embedding(config["num_subwords"], d, padding_idx=0)
             self.transformer = nn.Transformer(
                 d, num_encoder_layers=layers, num_decoder_layers=layers, **sizes
             )
@@ -132,11 +120,11 @@ def _model(config, batch_size, length):
 
     if config["task"] == "translation":
         model = Translator()
-        inputs = torch.randint(4, models.NUM_SUBWORDS, (2, *shape)).unbind()
+        inputs = torch.randint(4, config["num_subwords"], (2, *shape)).unbind()
         targets = inputs[1]
     else:
         model = Classifier()
-        inputs = (torch.randint(1, models.VOCABULARY_SIZE, shape),)
+        inputs = (torch.randint(1, config["vocabulary_size"], shape),)
         targets = torch.zeros(batch_size, dtype=torch.long)
     for module in model.modules():
         if isinstance(module, nn.MultiheadAttention):
@@ -144,3 +132,7 @@ def _model(config, batch_size, length):
         elif isinstance(module, layer_classes):
             module.dropout.p = 0.0  # of the feed-forward's inner layer
     return model, inputs, targets
+
+
+if __name__ == "__main__":
+    peer_process.serve(_prepare)

@@ -33,8 +33,8 @@ def measure(
     round to the Transformer, to the literal form, to the floor without attention and to
     this checkout's, if those were timed too, and the rate of matrix-product operations,
     beside the rate of one large product timed in the same rounds. `published` is the
-    paper's ratio, on its own machine. A model that this machine has no memory for is
-    not timed, and its row says so.
+    paper's ratio, on its own machine. A model that this machine has no memory for, or
+    whose process ends, is not timed, and its row says why.
 
     Args:
       names: of variants, of outside peers, or CHECKOUT:VARIANT for a variant by the
@@ -67,7 +67,10 @@ def measure(
                 short[name] = _exhausted(found.call)
             if not short[name]:
                 prepared[name] = found
-        calls = {name: found.call for name, found in prepared.items()}
+        calls = {
+            name: _until_it_ends(name, found.call, short)
+            for name, found in prepared.items()
+        }
         calls[PEAK] = _large_product(setting.precision)
         title = f"{setting.mode}, {length} tokens"
         seconds = interleave(calls, rounds, title)
@@ -106,6 +109,19 @@ def _exhausted(call):
         return "memory ran out"
     except ProcessEnded as error:
         return str(error)
+
+
+def _until_it_ends(name, call, short):
+    """A call that is made no more once its process has ended, as `short` then says."""
+
+    def guarded():
+        if not short[name]:
+            try:
+                call()
+            except ProcessEnded as error:
+                short[name] = str(error)
+
+    return guarded
 
 
 def _peers(setting):

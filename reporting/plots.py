@@ -7,7 +7,7 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFo
 
 from common.paths import make_path
 from reporting.palette import COLOURS, MARKERS, look
-from reporting.png import write_png
+from reporting.png import drawable, write_png
 
 LABELS = {
     "seconds_per_1000_tokens": "seconds per 1,000 tokens",
@@ -108,11 +108,12 @@ def _name(figure, axis, lines):
         place = max(y * points, taken.get(x, -math.inf) + NAME_HEIGHT)
         taken[x] = place
         axis.annotate(
-            model,
+            drawable(model),
             (x, y),
             (7, place - y * points),
             textcoords="offset points",
             va="center",
             fontsize=8,
             color=look(model).text_color,
+            parse_math=False,
         )

@@ -1,8 +1,10 @@
 """Pictures as PNG files."""
 
+import functools
 import io
 from pathlib import Path
 
+from matplotlib import font_manager
 from matplotlib.figure import Figure
 from PIL import Image
 from PIL.Image import Dither
@@ -32,3 +34,19 @@ def write_png(
         picture.save(drawn, format="png", optimize=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, drawn.getvalue())
+
+
+def drawable(text: str) -> str:
+    """A text with characters that the font of pictures lacks by number, as U+4E2D."""
+    return "".join(
+        letter
+        if letter.isprintable() and ord(letter) in _letters()
+        else f"U+{ord(letter):04X}"
+        for letter in text
+    )
+
+
+@functools.cache
+def _letters():
+    font = font_manager.findfont(font_manager.FontProperties())
+    return font_manager.get_font(font).get_charmap().keys()

@@ -1,7 +1,5 @@
 """Runs side by side, whatever they are: a table for each task."""
 
-import math
-
 from reproduction.scores import mean_score
 from reproduction.settings import group, profiles
 from reproduction.sheet import DEVIATIONS, Column, Sheet
@@ -39,17 +37,10 @@ def kind_of(runs: list[Run]) -> type[Task]:
 def best_validation(run: Run) -> float | None:
     """The best validation score of a run so far, by its task's metric."""
     task = kind_of([run])
-    scores = [number(row.get(task.metric)) for row in run.validations]
-    scores = [score for score in scores if score is not None]
+    scores = _known(row.get(task.metric) for row in run.validations)
     if not scores:
         return None
     return max(scores) if task.higher_is_better else min(scores)
-
-
-def number(value) -> float | int | None:
-    """A value of a file, if it is a finite number."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and math.isfinite(value) else None
 
 
 def score_title(name: str) -> str:
@@ -125,16 +116,14 @@ def _key(source, name):
 
 
 def _reader(result, name):
-    return lambda run: number(run.results.get(result, {}).get(name))
+    return lambda run: run.results.get(result, {}).get(name)
 
 
 def _row(variant, settings, runs, scores):
     finished = [run for run in runs if run.state == FINISHED]
     counted = finished or runs
     parameters = [
-        number(result.get("parameters"))
-        for run in runs
-        for result in run.results.values()
+        result.get("parameters") for run in runs for result in run.results.values()
     ]
     row = {
         "variant": variant,
@@ -144,8 +133,7 @@ def _row(variant, settings, runs, scores):
         "parameters": next(filter(None, parameters), None),
     }
     for (source, name), read in scores.items():
-        values = [value for run in counted if (value := read(run)) is not None]
-        values = [shown(name, value) for value in values]
+        values = [shown(name, value) for value in _known(map(read, counted))]
         key = _key(source, name)
         row[key], row[f"{key}_std"], _ = mean_score(values)
     for key, field in (("epochs", "epoch"), ("steps", "step")):
@@ -156,8 +144,12 @@ def _row(variant, settings, runs, scores):
 
 def _last(run, field):
     """How far a run has come, as far as its log says."""
-    found = [number(row.get(field)) for row in (*run.training, *run.validations)]
-    return max((value for value in found if value is not None), default=None)
+    rows = (*run.training, *run.validations)
+    return max(_known(row.get(field) for row in rows), default=None)
+
+
+def _known(values):
+    return [value for value in values if value is not None]
 
 
 def _notes(runs, rows, repeated):

@@ -8,7 +8,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from common.paths import make_path
-from reporting.png import write_png
+from reporting.png import drawable, write_png
 from reproduction.evolution import Evolution
 
 MAX_TOKENS = 40  # the names of more would overlap
@@ -32,7 +32,8 @@ def draw(evolution: Evolution, title: str, path) -> str:
     cut = ""
     if total > len(tokens):
         cut = f"The first {len(tokens)} of {total:,} tokens."
-    names = [name if len(name) <= 12 else f"{name[:11]}…" for name in tokens]
+    names = [drawable(name) for name in tokens]
+    names = [name if len(name) <= 12 else f"{name[:11]}…" for name in names]
     blocks = [_first(block, len(tokens)) for block in evolution.blocks]
     scale = _color_scale(np.stack([block.weights for block in blocks]))
     kind = "$U^l Σ V^l$" if evolution.rotations else "dense kernel"

@@ -11,6 +11,7 @@ from common.errors import UserError
 from reproduction.survey import Run
 from training.config import flatten
 from training.evaluation import result_name
+from training.tasks import TASKS
 
 # Fields that say where data lies.
 PLACES = {"data.source", "data.dir", "data.cache_dir", "data.vocab_file"}
@@ -95,8 +96,21 @@ class Experiment(NamedTuple):
         names = (own.keys() | run.config.keys()) - PLACES
         if any(own.get(name) != run.config.get(name) for name in names):
             return False
-        wanted = {result_name(*evaluation) for evaluation in self.setting.evaluations}
-        return wanted <= run.results.keys()
+        scores = TASKS[run.config["kind"]].score_names
+        return all(
+            _is_whole(run.results.get(result_name(split, average), {}), average, scores)
+            for split, average in self.setting.evaluations
+        )
+
+
+def _is_whole(result, average, scores):
+    """Whether an evaluation has the figures that tables show."""
+    parts = [result]
+    if average:
+        mean = result.get("mean_of_checkpoints", {})
+        parts += [mean, *(result.get("checkpoints") or [{}])]
+    figures = [part.get(name) for part in parts for name in scores]
+    return None not in (result.get("parameters"), *figures)
 
 
 class Places:

@@ -1,12 +1,15 @@
 """Speed and memory of the models, measured once for all tables."""
 
-import json
+import functools
 import logging
 import time
 from pathlib import Path
 
 from benchmarks import memory, speed
 from benchmarks.models import BASELINE
+from common.errors import UserError
+from common.json_files import read_object
+from models import variants
 from reproduction.facts import facts
 from reproduction.running import (
     LOCKED,
@@ -20,6 +23,9 @@ from training.lock import LockedError, locked
 from training.strategy import describe, make_strategy
 
 SPEED, MEMORY = "speed", "memory"
+# What tables read of a row.
+TEXTS = ("benchmark", "model")
+NUMBERS = ("length", "batch", "seconds", "ratio_to_transformer", "peak_memory_mb")
 
 logger = logging.getLogger("transevolve")
 
@@ -60,8 +66,8 @@ def measure(scale: Scale, folder: Path, what: list[str]) -> list[str]:
 
 def device(folder: Path, name: str) -> str | None:
     """Where it was measured, as "1 CPU of ..., 2 cores"; None if it was not."""
-    found = _read(folder, name)
-    known = [found[key] for key in ("device", "machine") if key in found]
+    content = _read(folder, name)
+    known = [str(content[key]) for key in ("device", "machine") if key in content]
     return " of ".join(known) or None
 
 
@@ -91,7 +97,8 @@ def _measure(name, scale, folder):
             if _is_measured(scale, folder, name):  # by another process, just now
                 return 0
             # Those of before again: ratios are of one run.
-            models = list(dict.fromkeys([*_measured(folder, name), *_models(scale)]))
+            before = [one for one in _measured(folder, name) if one in variants()]
+            models = list(dict.fromkeys([*before, *_models(scale)]))
             if name == SPEED:
                 found = list(speed.measure(models, **scale.timing))
             else:
@@ -112,5 +119,35 @@ def _path(folder, name):
 
 
 def _read(folder, name):
+    """What was measured; of a damaged file nothing, so that it is measured again."""
     path = _path(folder, name)
-    return json.loads(path.read_text()) if path.exists() else {}
+    try:
+        content = read_object(path) or {}
+        models, rows = content.get("models", []), content.get("rows", [])
+        if not _are(models, _is_text) or not _are(rows, _is_row):
+            raise UserError(f"{path}: expected rows of a benchmark, found others")
+    except UserError as error:
+        _warn(f"left out: {error}")
+        return {}
+    return content
+
+
+@functools.cache  # once, however often the file is read
+def _warn(message):
+    logger.warning(message)
+
+
+def _are(values, kind):
+    return isinstance(values, list) and all(map(kind, values))
+
+
+def _is_text(value):
+    return isinstance(value, str)
+
+
+def _is_row(row):
+    if not isinstance(row, dict) or not _are([*map(row.get, TEXTS)], _is_text):
+        return False
+    has_length = "length" in row or row["benchmark"].endswith("_fit")
+    numbers = [row[name] for name in NUMBERS if name in row]
+    return has_length and all(type(one) in (int, float) for one in numbers)

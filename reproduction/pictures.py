@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from common.paths import make_path
 from reporting.palette import look
 from reporting.plots import LABELS, plot_against_length
-from reporting.png import write_png
-from reproduction.comparison import best_validation, counted_in, kind_of, number
+from reporting.png import drawable, write_png
+from reproduction.comparison import best_validation, counted_in, kind_of
 from reproduction.settings import group
 from reproduction.sheet import Picture
 from reproduction.survey import Run
@@ -43,7 +43,7 @@ class Curve:
             # A step that was repeated after an interruption counts once.
             rows = {row["step"]: row for row in run.validations}
             for row in rows.values():
-                x, y = number(row.get(place)), number(row.get(field))
+                x, y = row.get(place), row.get(field)
                 if x is not None and y is not None:
                     # An epoch of another seed may have another number of steps.
                     points.setdefault(x, []).append(factor * y)
@@ -161,7 +161,7 @@ def _draw(axis, curve):
     axis.plot(
         curve.at,
         curve.mean,
-        label=curve.label.replace("$", r"\$"),  # no formula
+        label=drawable(curve.label).replace("$", r"\$"),  # no formula
         linewidth=1.6,
         markersize=4.5,
         markevery=max(1, len(curve.at) // MARKED),

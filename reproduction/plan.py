@@ -9,6 +9,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from common.errors import UserError
+from common.json_files import check_numbers, read_object
 from common.progress import progress_bar
 from models.fidelity import official_choices
 from reproduction import survey
@@ -75,10 +76,9 @@ def plan(
     total = {"run": "all that are to run", "state": f"{len(left)} runs"}
     for key in ("steps", "examples", "disk_mb", "minutes"):
         total[key] = sum(row.get(key, 0) for row in left)
-    path = places.results / NAME
     # Of runs that have ended, the estimate from before they began.
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    write_json(path, kept | {row["run"]: row["minutes"] for row in left})
+    minutes = _estimates(places) | {row["run"]: row["minutes"] for row in left}
+    write_json(places.results / NAME, minutes)
     notes = [
         "Minutes are those of this machine, estimated from "
         f"{TIMED} updates of each kind of run. Beam search is timed on an untrained "
@@ -89,15 +89,21 @@ def plan(
     return Sheet("plan", "Plan", COLUMNS, [*rows, total], notes)
 
 
-def accuracy_of_plan(experiments: list[Experiment], places: Places) -> str | None:
-    """A sentence on how far the estimate was off; None where nothing was estimated."""
-    path = places.results / NAME
-    estimates = json.loads(path.read_text()) if path.exists() else {}
+def accuracy_of_plan(
+    experiments: list[Experiment], places: Places, runs: dict[str, survey.Run]
+) -> str | None:
+    """A sentence on how far the estimate was off; None where nothing was estimated.
+
+    Args:
+      experiments: of the plan, maybe.
+      places: where that lies.
+      runs: by the names of their experiments.
+    """
+    estimates = _estimates(places)
     planned = took = count = 0
     for experiment in experiments:
-        run = survey.read(places.runs / experiment.name)
-        minutes = estimates.get(experiment.name)
-        if run and run.facts.get("finished") and minutes:
+        run, minutes = runs.get(experiment.name), estimates.get(experiment.name)
+        if run and run.facts.get("finished") and run.facts.get("seconds") and minutes:
             planned += minutes
             took += run.facts["seconds"] / 60
             count += 1
@@ -107,6 +113,18 @@ def accuracy_of_plan(experiments: list[Experiment], places: Places) -> str | Non
         f"{count} runs took {took:.1f} minutes. The plan said {planned:.1f}, "
         f"{100 * (planned / took - 1):+.0f} %."
     )
+
+
+def _estimates(places):
+    """{name of a run: minutes} of earlier plans."""
+    path = places.results / NAME
+    try:
+        estimates = read_object(path) or {}
+        check_numbers(estimates, estimates.keys(), path)
+    except UserError as error:
+        logger.warning("left out: %s", error)
+        return {}
+    return estimates
 
 
 def _kind(experiment):

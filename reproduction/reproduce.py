@@ -6,12 +6,18 @@ import time
 from collections import Counter
 
 from common.errors import UserError
-from common.paths import make_local_path, make_path, write_whole
+from common.paths import (
+    check_writable_file,
+    make_local_path,
+    make_path,
+    write_whole,
+)
 from models import variants
 from reproduction import measure, plan, survey, tables
 from reproduction.experiment import Places
 from reproduction.pictures import learning_curves
-from reproduction.report.build import facts_of
+from reproduction.report.build import NAME as REPORT
+from reproduction.report.build import facts_of, left_out
 from reproduction.report.page import page
 from reproduction.running import run_all
 from reproduction.scales import SCALES
@@ -20,6 +26,8 @@ from reproduction.tables.table import Results
 from training import cli
 
 MEASURED = (measure.SPEED, measure.MEMORY)
+# More would be a slip of the keyboard, or a folder of somebody else.
+MOST_SEEDS = 1000
 # Of a command that runs for days.
 SECONDS_BETWEEN_RESULTS = 600
 
@@ -60,6 +68,11 @@ class Reproduction:
             data_dir = make_path(data_dir, "--data_dir")
         if scale not in SCALES:
             raise UserError(f"--scale={scale}: expected one of {', '.join(SCALES)}")
+        if seeds is not None and not 0 < seeds <= MOST_SEEDS:
+            raise UserError(
+                f"--seeds: expected a whole number from 1 to {MOST_SEEDS:,}, found "
+                f"{seeds}"
+            )
         self.tables = tables.named(table)
         # What is run, and what is shown.
         self.scale = self._shown = SCALES[scale]
@@ -96,8 +109,14 @@ class Reproduction:
 
         Raises:
           Interrupted: after a signal; what was done is kept.
-          UserError: if the folder holds runs of other settings.
+          UserError: if the folder cannot be written to, or holds runs of other
+            settings.
         """
+        check_writable_file(self.places.results / REPORT, "--output")
+        for seed, path in self._found_seeds():
+            if seed >= MOST_SEEDS:
+                expected = f"expected a seed below {MOST_SEEDS:,}"
+                logger.warning("left out: %s: %s", path, expected)
         failed = run_all(self.experiments, self.places, strategy, tpu, self._in_between)
         unmeasured = []
         if self._to_measure:
@@ -113,7 +132,7 @@ class Reproduction:
     def _sheets(self, chosen):
         folder = self.places.results
         folder.mkdir(parents=True, exist_ok=True)
-        runs, seeds = self._runs(chosen), self._seeds()
+        (runs, _), seeds = self._runs(chosen), self._seeds()
         results = Results(
             self._shown,
             runs,
@@ -139,10 +158,12 @@ class Reproduction:
             for ending in ("md", "json", "csv"):
                 text = getattr(sheet, {"md": "markdown"}.get(ending, ending))()
                 write_whole(folder / f"{sheet.name}.{ending}", text)
-        runs = list(self._runs(shown).values())
+        by_name, damaged = self._runs(shown)
+        runs = list(by_name.values())
         curves = Sheet("curves", "Learning curves", [], [], [], self._curves(runs))
-        notes = [self.scale.meaning]
-        if sentence := plan.accuracy_of_plan(self.experiments, self.places):
+        notes = [self.scale.meaning, *left_out(damaged)]
+        places = self.places
+        if sentence := plan.accuracy_of_plan(self.experiments, places, by_name):
             logger.info("%s", sentence)
             notes.append(sentence)
         text = page(
@@ -153,9 +174,8 @@ class Reproduction:
             folder,
             notes,
         )
-        path = folder / "report.html"
-        write_whole(path, text)
-        logger.info("report: %s", path)
+        write_whole(folder / REPORT, text)
+        logger.info("report: %s", folder / REPORT)
 
     def _in_between(self):
         """Writes the results, if that is a while ago.
@@ -180,10 +200,16 @@ class Reproduction:
 
     def _seeds(self):
         """How many seeds there are to show: those asked for, and those run before."""
-        names = (path.name for path in self.places.runs.glob("**/seed-*"))
-        found = (name.removeprefix("seed-") for name in names)
-        before = [1 + int(seed) for seed in found if seed.isdecimal()]
+        before = [1 + seed for seed, _ in self._found_seeds() if seed < MOST_SEEDS]
         return max([self.seeds or 0, *before]) or None
+
+    def _found_seeds(self):
+        """(seed, folder) of each folder of a seed."""
+        return [
+            (int(seed), path)
+            for path in self.places.runs.glob("**/seed-*")
+            if (seed := path.name.removeprefix("seed-")).isdecimal()
+        ]
 
     def _experiments(self, table):
         """{name: what a table shows}, whether it has been run or not."""
@@ -193,7 +219,7 @@ class Reproduction:
     def _with_runs(self):
         """The tables that were asked for, and others that another command has run."""
         of_each = {name: self._experiments(one) for name, one in tables.TABLES.items()}
-        runs = self._runs(tables.TABLES.values())
+        runs, _ = self._runs(tables.TABLES.values())
         # A run that tables share does not say which of them was asked for.
         shared = Counter(name for found in of_each.values() for name in found)
         return [
@@ -207,13 +233,11 @@ class Reproduction:
         ]
 
     def _runs(self, chosen):
-        found = {}
-        for table in chosen:
-            for name in self._experiments(table):
-                run = survey.read(self.places.runs / name, self.places.runs)
-                if run is not None:
-                    found[name] = run
-        return found
+        """The runs of tables by name, and why others are left out, as `survey` says."""
+        folder = self.places.runs
+        names = {name for table in chosen for name in self._experiments(table)}
+        runs, damaged = survey.read_each((folder / name for name in names), folder)
+        return {run.name: run for run in runs}, damaged
 
     def _missing(self, chosen, runs):
         """{name of a setting: why it was not run}, of what has not been run before."""

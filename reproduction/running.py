@@ -15,8 +15,9 @@ from tqdm import tqdm
 
 from common import streams
 from common.errors import UserError
-from common.paths import write_whole
-from common.processes import end_with_parent
+from common.json_files import read_object
+from common.paths import check_writable_folder, write_whole
+from common.processes import end_with_parent, ending
 from reproduction import survey
 from reproduction.experiment import Experiment, Places
 from reproduction.facts import facts
@@ -64,10 +65,8 @@ def run_all(
       UserError: if the folder cannot be written to or holds a run of other settings, or
         there is no such TPU.
     """
-    try:
-        places.runs.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--output: {cli.explain(error)}") from None
+    check_writable_folder(places.runs, "--output")
+    places.runs.mkdir(parents=True, exist_ok=True)
     with_data = [one for one in experiments if places.data(one.setting) is not None]
     left = [one for one in with_data if not is_finished(one, places)]
     logger.info(
@@ -121,10 +120,10 @@ def is_finished(experiment: Experiment, places: Places) -> bool:
       UserError: if its workdir holds one of other settings.
     """
     workdir = places.runs / experiment.name
-    found = survey.read(workdir)
-    if found is None:
-        return False
     try:
+        run = survey.read(workdir)
+        if run is None:
+            return False
         kept = workdirs.read_config(workdir)
     except UserError:  # what a kill left, or damage: training mends it, or says so
         return False
@@ -133,20 +132,15 @@ def is_finished(experiment: Experiment, places: Places) -> bool:
         workdirs.check_same_run(config, kept, workdir)
     except UserError as error:
         raise UserError(f"--output: {error}") from None
-    return experiment.is_finished(found)
+    return experiment.is_finished(run)
 
 
 def failure(experiment: Experiment, places: Places, code: int) -> str:
     """Why a run's process ended with a code; written down if it could not do so."""
     path = places.runs / experiment.name / survey.FAILURE
-    if path.exists() and (reason := path.read_text().strip()):
+    if reason := survey.read_text(path).strip():
         return reason
-    reason = f"its process ended with code {code}"
-    if code < 0:
-        name = signal.Signals(-code).name
-        reason = f"its process was ended by {name}"
-        if name == "SIGKILL":
-            reason += ", as happens when memory runs out"
+    reason = ending(code)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(reason + "\n")
@@ -222,6 +216,7 @@ def _run(experiment, places, strategy, tpu):
             if is_finished(experiment, places):  # by another process, just now
                 return 0
             (workdir / survey.FAILURE).unlink(missing_ok=True)
+            _name_damage(workdir)
             try:
                 _train_and_evaluate(experiment, places, workdir, strategy, tpu)
                 return 0
@@ -235,6 +230,13 @@ def _run(experiment, places, strategy, tpu):
         return LOCKED
     except (UserError, OSError) as error:  # of the lock's file, or the log's
         return _record(error, workdir)
+
+
+def _name_damage(workdir):
+    try:
+        survey.read(workdir)
+    except UserError as error:
+        logger.warning("damaged, so the run is taken up again: %s", error)
 
 
 def _record(error, workdir):
@@ -285,11 +287,14 @@ def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
 def _seconds_before(workdir):
     """What earlier attempts took, a killed one up to its last line of log."""
     facts, log = workdir / survey.FACTS, workdir / survey.LOG
-    before = survey.read(workdir)
-    if before is None or not before.facts:
+    try:
+        seconds = (read_object(facts, ["seconds"]) or {}).get("seconds")
+    except UserError:
+        return 0
+    if seconds is None:
         return 0
     lost = log.stat().st_mtime - facts.stat().st_mtime if log.exists() else 0
-    return before.facts.get("seconds", 0) + max(0, lost)
+    return seconds + max(0, lost)
 
 
 def write_json(path: Path, content) -> None:

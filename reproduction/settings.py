@@ -73,8 +73,8 @@ def own(run: Run, common: dict) -> dict:
 
 def profiles(runs: list[Run]) -> str | None:
     """The profiles that the runs followed; see docs/fidelity.md."""
-    found = {run.config.get("model.fidelity") for run in runs} - {None}
-    return ", ".join(sorted(found)) or None
+    found = [run.config.get("model.fidelity") for run in runs]
+    return ", ".join(sorted({text(one) for one in found if one is not None})) or None
 
 
 def text(value) -> str:

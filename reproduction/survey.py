@@ -1,20 +1,29 @@
 """What lies in the workdirs of a folder, finished or not."""
 
-import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from common import fields
+from common.errors import UserError
+from common.json_files import check_numbers, read_object, read_rows
 from common.paths import make_path
 from training import metrics_log, test_scores
-from training.config import flatten
+from training.checkpoints import STATE
+from training.config import FIELDS, flatten
+from training.metrics import METRICS
+from training.tasks import TASKS
 from training.workdir import CONFIG
 from training.workdir import UNFINISHED as HALF_KEPT
 
 # What a run of `reproduction.running` writes beside what `training` does.
 LOG, FAILURE, FACTS = "log.txt", "failure.txt", "facts.json"
 LOG_LINES = 30
-# What makes a `config.json` one of a run.
-IS = {"task": str, "variant": str, "kind": str, "seed": int, "train": dict}
+# What makes a `config.json` one of a run, and what must be sound to compare it.
+IS = {"task", "variant", "kind", "seed", "train"}
+LENGTHS = ("train.steps", "train.epochs")
+READ = {name: field for name, field in FIELDS.items() if name in (*IS, *LENGTHS)}
+SCORES = {*METRICS, *(name for task in TASKS.values() for name in task.score_names)}
 FINISHED, FAILED, UNFINISHED = "finished", "failed", "unfinished"
 
 
@@ -72,48 +81,116 @@ class Run(NamedTuple):
             return bool(self.results)
         last = self.validations[-1]
         if steps := self.config.get("train.steps"):
-            return last.get("step", 0) >= steps
-        return last.get("epoch", 0) >= self.config.get("train.epochs", 0)
+            return last["step"] >= steps
+        return (last.get("epoch") or 0) >= self.config["train.epochs"]
 
 
-def survey(folder) -> list[Run]:
-    """The runs in a folder and all folders below it, by name.
+class Survey(NamedTuple):
+    """What lies in a folder.
 
-    Files that a killed process has left half-written are read as far as they go.
+    Attributes:
+      runs: by name.
+      damaged: why each of the other runs is none of these, by name.
     """
+
+    runs: list[Run]
+    damaged: dict[str, str]
+
+
+def survey(folder) -> Survey:
+    """The runs in a folder and all folders below it."""
     folder = make_path(folder, "--report")
     # A run that failed before it began has its config with its facts alone.
     names = (CONFIG, FACTS)
-    found = {path.parent for name in names for path in folder.glob(f"**/{name}")}
+    workdirs = {path.parent for name in names for path in folder.glob(f"**/{name}")}
     # One that was killed at its very start has nothing to show.
-    runs = (read(workdir, folder) for workdir in found if workdir.name != HALF_KEPT)
-    return sorted((run for run in runs if run), key=lambda run: run.name)
+    return read_each((one for one in workdirs if one.name != HALF_KEPT), folder)
+
+
+def read_each(workdirs: Iterable[Path], folder: Path) -> Survey:
+    """The runs in workdirs, those apart of which a file is damaged."""
+    runs, damaged = [], {}
+    for workdir in sorted(workdirs):
+        try:
+            run = read(workdir, folder)
+        except UserError as error:
+            damaged[_name(workdir, folder)] = str(error)
+        else:
+            runs += [run] if run else []
+    return Survey(sorted(runs, key=lambda run: run.name), damaged)
 
 
 def read(workdir: Path, folder: Path | None = None) -> Run | None:
-    """The run in a workdir, named by its path in `folder`; None if there is none."""
-    facts = _object(workdir / FACTS) or {}
-    config = _object(workdir / CONFIG) or facts.pop("config", None)
-    facts.pop("config", None)
-    if not config or any(type(config.get(key)) is not kind for key, kind in IS.items()):
+    """The run in a workdir, named by its path in `folder`; None if there is none.
+
+    Of `metrics.jsonl` the end may be missing that no checkpoint counts.
+
+    Raises:
+      UserError: if one of its files is damaged, or holds no values of ours.
+    """
+    facts = read_object(workdir / FACTS, ("seconds", "training_examples")) or {}
+    kept, begun = read_object(workdir / CONFIG), facts.pop("config", None)
+    config = kept or begun
+    if not isinstance(config, dict) or IS - config.keys():
         return None
-    rows = _lines(workdir / metrics_log.NAME)
-    results = {
-        path.stem: result
-        for path in sorted((workdir / "results").glob("*.json"))
-        if (result := _object(path))
-    }
+    config = flatten(config)
+    _check_config(config, workdir / (CONFIG if kept else FACTS))
+    _check_log(workdir)
+    rows = read_rows(workdir / metrics_log.NAME, ("epoch", *METRICS))
     return Run(
         name=_name(workdir, folder),
-        config=flatten(config),
+        config=config,
         validations=[row for row in rows if row.get("split") == "validation"],
         training=[row for row in rows if row.get("split") == "train"],
         test_scores=test_scores.read(workdir),
-        results=results,
-        failure=_text(workdir / FAILURE).strip() or None,
+        results={
+            path.stem: result
+            for path in sorted((workdir / "results").glob("*.json"))
+            if (result := _result(path))
+        },
+        failure=read_text(workdir / FAILURE).strip() or None,
         facts=facts,
-        log=_text(workdir / LOG).splitlines()[-LOG_LINES:],
+        log=read_text(workdir / LOG).splitlines()[-LOG_LINES:],
     )
+
+
+def _check_config(config, path):
+    try:
+        fields.check(READ, config)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    if not any(config.get(name) for name in LENGTHS):
+        raise UserError(f"{path}: expected {' or '.join(LENGTHS)}, found neither")
+
+
+def _check_log(workdir):
+    """Raises `UserError` if the log lacks what the newest checkpoint counts."""
+    states = [
+        path
+        for path in workdir.glob(f"checkpoints/*/*/{STATE}")
+        if path.parent.name.isdecimal()
+    ]
+    for path in sorted(states, key=lambda path: int(path.parent.name), reverse=True):
+        try:
+            state = read_object(path, ("logged_lines",))
+        except UserError:  # training takes the one before, too
+            continue
+        if state is not None:
+            lines = int(state.get("logged_lines") or 0)
+            metrics_log.first_lines(workdir, lines, state.get("log_sum"))
+            return
+
+
+def _result(path):
+    """An evaluation, with the scores of single checkpoints if it has them."""
+    result = read_object(path, SCORES | {"parameters", "examples"}) or {}
+    singles = result.get("checkpoints", [])
+    parts = [*singles] if isinstance(singles, list) else [singles]
+    for scores in (*parts, result.get("mean_of_checkpoints", {})):
+        if not isinstance(scores, dict):
+            raise UserError(f"{path}: expected scores of checkpoints, found others")
+        check_numbers(scores, SCORES, path)
+    return result
 
 
 def _name(workdir, folder):
@@ -122,30 +199,8 @@ def _name(workdir, folder):
     return workdir.relative_to(folder).as_posix()
 
 
-def _object(path):
-    """The JSON object in a file, None if there is none."""
-    try:
-        found = json.loads(_text(path))
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _lines(path):
-    """The metrics in a file with one object a line, up to a line that is none."""
-    found = []
-    for line in _text(path).splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            break
-        if not isinstance(row, dict) or not isinstance(row.get("step"), int):
-            break
-        found.append(row)
-    return found
-
-
-def _text(path):
+def read_text(path: Path) -> str:
+    """The text of a file, as far as it is one; empty if there is none."""
     try:
         return path.read_text(errors="replace") if path.is_file() else ""
     except OSError:  # of somebody else, maybe

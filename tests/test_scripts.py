@@ -416,6 +416,7 @@ def test_benchmark_input_takes_the_flags_of_train(cache):
         (["decode", "--beam=999999999"], "error: flag --beam=999999999: 999999999 is"),
         (["params", "--plot=x.png"], "error: Unknown command line flag 'plot'"),
         (["speed", "--plot=x.pdf"], "error: --plot: expected a name in .png"),
+        (["memory", "--plot=/proc/x/y.png"], "error: --plot=/proc/x/y.png: expected a"),
         (["input"], "error: --config: expected a task and variant"),
     ],
 )

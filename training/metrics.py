@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+METRICS = ("loss", "accuracy")  # of `Totals.metrics`
+
 
 class Totals(NamedTuple):
     """Sums over targets: a classifier has one an example, a translation one a token.

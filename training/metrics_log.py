@@ -40,17 +40,11 @@ class MetricsLog:
     def __init__(self, workdir: Path, lines: int = 0, sum: str | None = None):
         self._path = workdir / NAME
         found = self._path.read_bytes() if self._path.exists() else b""
-        kept = b"".join(found.splitlines(keepends=True)[:lines])
+        kept = first_lines(workdir, lines, sum)
         if sum is None and _follows_validation(found):
             raise DamagedError(
                 f"{workdir / 'checkpoints'}: expected those of the validations in "
                 f"{self._path}, found none that is sound; put them back, or train anew "
-                "in another workdir"
-            )
-        if sum is not None and hashlib.sha256(kept).hexdigest() != sum:
-            raise DamagedError(
-                f"{self._path}: expected the {lines} lines that were written before "
-                "the last checkpoint, found others; put the file back, or train anew "
                 "in another workdir"
             )
         self._tensorboard = workdir / "tensorboard"
@@ -128,6 +122,28 @@ class MetricsLog:
         """Closes TensorBoard's files."""
         for writer in self._writers.values():
             writer.close()
+
+
+def first_lines(workdir: Path, lines: int, sum: str | None) -> bytes:
+    """The lines of a workdir's log that a checkpoint counts.
+
+    Args:
+      workdir: of the run.
+      lines, sum: those of the checkpoint; see `MetricsLog`.
+
+    Raises:
+      DamagedError: if they are not those that were written.
+    """
+    path = workdir / NAME
+    found = path.read_bytes() if path.exists() else b""
+    kept = b"".join(found.splitlines(keepends=True)[:lines])
+    if sum is not None and hashlib.sha256(kept).hexdigest() != sum:
+        raise DamagedError(
+            f"{path}: expected the {lines} lines that were written before the last "
+            "checkpoint, found others; put the file back, or train anew in another "
+            "workdir"
+        )
+    return kept
 
 
 def _follows_validation(lines):

@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+from common.json_files import read_rows
+from training.metrics import METRICS
+
 NAME = "test_scores.jsonl"
 
 
@@ -40,14 +43,11 @@ class TestScores:
 
 
 def read(workdir: Path) -> list[dict]:
-    """The metrics of each step that was measured, in order."""
-    path = workdir / NAME
-    latest = {}
-    if path.exists():
-        for line in path.read_text(errors="replace").splitlines():
-            try:
-                row = json.loads(line)
-                latest[row["step"]] = row
-            except (ValueError, KeyError, TypeError):  # cut off by a kill
-                continue
+    """The metrics of each step that was measured, in order.
+
+    Raises:
+      UserError: if the file is damaged.
+    """
+    rows = read_rows(workdir / NAME, METRICS)
+    latest = {row["step"]: row for row in rows}
     return [latest[step] for step in sorted(latest)]

@@ -20,6 +20,7 @@ VALUE = 500  # characters of a value that a file holds
 
 # What a terminal takes for a command, and characters that are none of a page.
 COMMAND = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+BYTE = re.compile(r"[\udc80-\udcff]")  # of a folder's name, that is no UTF-8
 UNSHOWN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069"
     r"\ud800-\udfff\ufffe\uffff]"
@@ -79,6 +80,7 @@ def views(runs: list[Run]) -> list[TaskView]:
 
 def plain(text: str) -> str:
     """A text without what steers a terminal, or turns or breaks a page."""
+    text = BYTE.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02x}", text)
     return UNSHOWN.sub("", COMMAND.sub("", text))
 
 
@@ -123,7 +125,7 @@ def _facts(run):
     if rows:
         last = max(rows, key=lambda row: row["step"])
         facts["steps"] = f"{last['step']:,}"
-        if isinstance(last.get("epoch"), int | float):
+        if last.get("epoch") is not None:
             facts["epochs"] = f"{last['epoch']:.1f}"
     return {**facts, **_texts(flatten(run.facts))}
 

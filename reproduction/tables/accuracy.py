@@ -19,10 +19,10 @@ BASELINE = "transformer"
 COLUMNS = [
     Column("model", "model"),
     Column("task", "task"),
-    Column("system", "published as"),
-    Column("badge", "verdict"),
+    # Figures first, which a phone then shows.
     Column("accuracy", "test accuracy %", 2, deviation="accuracy_deviation"),
     Column("published", "published", 1),
+    Column("badge", "verdict"),
     Column("difference", "difference", 2, signed=True),
     Column(
         "paper_way",
@@ -36,6 +36,7 @@ COLUMNS = [
     Column("runs", "runs", 0),
     Column("parameters", "parameters", 0),
     Column("fidelity", "profile"),
+    Column("system", "published as"),
 ]
 NOTES = [
     "Test accuracy is that of the checkpoint with the best validation accuracy. Its "

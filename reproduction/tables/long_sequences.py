@@ -57,14 +57,14 @@ def _speed(results):
             )
     columns = [
         Column("model", "model"),
-        Column("system", "published as"),
         Column("length", "bytes", 0),
-        Column("batch", "texts in a batch", 0),
-        Column("seconds", "seconds of a step", 3),
         Column("speed", "speed / Transformer", 2),
         Column("published", "published", 1),
         Column("difference", "difference", 2, signed=True),
         Column("badge", "verdict"),
+        Column("seconds", "seconds of a step", 3),
+        Column("batch", "texts in a batch", 0),
+        Column("system", "published as"),
     ]
     notes = [
         "Speed is that of training steps, as `python benchmark.py speed` measures it: "

@@ -22,10 +22,10 @@ BESIDE, BESIDE_BASELINE = "bleu_authors", "bleu_13a"
 COLUMNS = [
     Column("model", "model"),
     Column("test_set", "test set"),
-    Column("badge", "verdict"),
-    Column("beside", "compared"),
     Column("compared", "compared BLEU", 2, deviation="compared_deviation"),
     Column("published", "published", 1),
+    Column("badge", "verdict"),
+    Column("beside", "compared"),
     Column("difference", "difference", 2, signed=True),
     *(
         Column(key, title, 2, deviation=f"{key}_deviation")

@@ -67,15 +67,15 @@ def test_a_call_is_made_by_the_other_code(other):
 
 
 def test_what_the_other_code_does_not_know_is_an_error(other):
-    with pytest.raises(UserError, match=f"{other}: --models: expected another"):
+    with pytest.raises(UserError, match=f"{other}:.* --models: expected another"):
         checkout.start(str(other), "unknown", {}, 1, 16)
-    with pytest.raises(UserError, match=f"{other}: .*'causal'"):
+    with pytest.raises(UserError, match=f"{other}:any at .*'causal'"):
         checkout.start(str(other), "any", {"causal": True}, 1, 16)
 
 
 def test_a_process_that_ends_says_so(other):
     peer = checkout.start(str(other), "mortal", {}, 1, 16)
-    with pytest.raises(alone.ProcessEnded, match=f"{other}:mortal at 16 tokens"):
+    with pytest.raises(alone.ProcessEnded, match="mortal at 16 .* ended with code 1$"):
         peer.call()
     peer.close()
 

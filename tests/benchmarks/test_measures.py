@@ -136,7 +136,8 @@ def test_pytorch_is_timed(task, mode):
 @pytest.mark.parametrize("task", ["classification", "translation"])
 def test_pytorch_drops_the_outputs_of_sublayers_alone(task):
     torch = pytest.importorskip("torch")
-    config = {**models.model_config(models.PYTORCH, "small"), "task": task}
+    sizes = dict.fromkeys(("vocabulary_size", "num_classes", "num_subwords"), 8)
+    config = {**models.model_config(models.PYTORCH, "small"), **sizes, "task": task}
     model, *_ = pytorch._model(config, 1, 4)
     # Of a layer's outputs: an encoder's has two sublayers, and a decoder's three.
     outputs = {"dropout1", "dropout2"}
@@ -191,12 +192,22 @@ def out_of_memory():
 
 
 def dead():
-    raise alone.ProcessEnded("a peer")
+    raise alone.ProcessEnded("a peer: its process was ended")
+
+
+def dead_later(made=[]):  # noqa: B006
+    made.append("a call")
+    if len(made) > 2:
+        dead()
 
 
 @pytest.mark.parametrize(
     "call, reason",
-    [(out_of_memory, "memory ran out"), (dead, "a peer: its process was ended")],
+    [
+        (out_of_memory, "memory ran out"),
+        (dead, "a peer: its process was ended"),
+        (dead_later, "a peer: its process was ended"),
+    ],
 )
 def test_a_call_without_memory_costs_no_other_row(call, reason, monkeypatch):
     prepare = calls.prepare
@@ -264,6 +275,30 @@ def test_what_runs_out_of_memory_has_no_peak(monkeypatch):
     assert peak_of(out_of_memory, monkeypatch) == {"not_run": "memory ran out"}
 
 
+def peak_or_exit(name, setting, batch_size, length):
+    if length == 24:
+        raise SystemExit(3)
+    return {"peak_memory_mb": 100}
+
+
+def test_what_ended_a_process_is_said(monkeypatch):
+    monkeypatch.setattr(memory, "_peak", peak_or_exit)
+    monkeypatch.setattr(alone.multiprocessing, "get_context", lambda _: forked.CONTEXT)
+    lost, kept = memory.measure(PAIR[1:], [24, 8])
+    expected = f"memory: {PAIR[1]} at 24 tokens: its process ended with code 3"
+    assert lost["not_run"] == expected and kept["peak_memory_mb"] == 100
+
+
+def fail(words):
+    raise UserError(words)
+
+
+def test_what_a_process_raises_is_raised_here(monkeypatch):
+    monkeypatch.setattr(alone.multiprocessing, "get_context", lambda _: forked.CONTEXT)
+    with pytest.raises(UserError, match="^a mistake"):
+        alone.run_alone("a call", fail, "a mistake")
+
+
 def peak_or_death(name, setting, batch_size, length):
     if length == 24:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -276,7 +311,7 @@ def test_memory_goes_on_after_a_death(monkeypatch):
     lengths = [8, 16, 24, 32, 64]
     *rows, fit = memory.measure(PAIR[1:], lengths, tokens_per_batch=16)
     assert [row.get("peak_memory_mb") for row in rows] == [116, 132, None, 164, 228]
-    assert "its process was ended" in rows[2]["not_run"]
+    assert "was ended by SIGKILL, as happens when memory" in rows[2]["not_run"]
     # Of one sequence a batch, as the first row is not.
     assert fit["benchmark"] == "memory_fit" and fit["megabytes"] == 100
     assert fit["kilobytes_per_token"] == 2000 and fit["largest_error"] == 0

@@ -7,6 +7,7 @@ from reproduction.scales import SCALES
 from reproduction.survey import Run
 from reproduction.tables.table import Results
 from training.config import flatten
+from training.tasks import TASKS
 
 PAPER = SCALES["paper"]
 PAPERS = variants(in_paper=True)
@@ -17,6 +18,9 @@ def run_of(
 ):
     """The `Run` that an experiment would leave."""
     config = flatten(json.loads(json.dumps(experiment.config({}).to_dict())))
+    # What an evaluation has beside what a test looks at.
+    others = {name: 0.0 for name in (*TASKS[config["kind"]].score_names, "parameters")}
+    results = {name: others | result for name, result in results.items()}
     return Run(
         experiment.name,
         config,

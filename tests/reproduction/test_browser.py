@@ -3,7 +3,11 @@
 import pytest
 from playwright.sync_api import expect
 
+from reproduction import tables
+from reproduction.report.page import page
+from reproduction.scales import SCALES
 from tests.reproduction.browser import DESK, PHONE, open_all, serious_findings
+from tests.reproduction.made_runs import results_of, run_of
 from tests.reproduction.whole import write_page
 
 pytestmark = pytest.mark.slow
@@ -86,6 +90,31 @@ def test_the_page_does_not_scroll_sideways(open_page, width):
     is_wider = table.evaluate("one => one.scrollWidth > one.clientWidth")
     assert is_wider == (width < 1280)
     expect(table).to_have_attribute("tabindex", "0" if is_wider else "-1")
+
+
+def test_a_phone_shows_figures_of_table_4(browse, tmp_path):
+    """Beside the names that few rows have."""
+    table, scale = tables.TABLES["4"], SCALES["laptop"]
+    row = {"benchmark": "speed", "length": 1000, "ratio_to_transformer": 1.5}
+    speeds = [
+        {**row, "model": name, "seconds": 0.5}
+        for name in ("transformer-linear", "transevolve-randomff-1")
+    ]
+    runs = [
+        run_of(one, {"test": {"accuracy": 0.5}})
+        for one in table.experiments(scale, 1)
+        if one.setting.name == "listops"
+    ]
+    results = results_of(runs, scale, tmp_path, speeds=speeds)
+    sheets = table.sheets(scale, 1, results)
+    path = tmp_path / "report.html"
+    path.write_text(page("Table 4", sheets, runs, {}, tmp_path))
+    found = browse(path.as_uri(), PHONE)
+    for number, title in enumerate(("test accuracy %", "speed / Transformer")):
+        headings = found.locator("table.sortable").nth(number).locator("thead th")
+        assert "published as" in headings.all_inner_texts()
+        box = headings.filter(has_text=title).first.bounding_box()
+        assert box["x"] + box["width"] <= PHONE["width"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -201,6 +201,23 @@ def test_nothing_of_a_picture_is_cut_or_overlaps(tmp_path, monkeypatch, blocks, 
     ]
 
 
+@pytest.mark.filterwarnings("error")
+def test_tokens_of_other_scripts_are_named_by_number(tmp_path, monkeypatch):
+    """The font lacks them: they would be boxes, and the library would warn."""
+    named = []
+    monkeypatch.setattr(
+        evolution_picture,
+        "_draw_attention",
+        lambda axis, attention, names: named.extend(names),
+    )
+    tokens = ["▁good", "中文", "हिन्दी", "é", "ท", "\n", "日本語の", "Ω", "😀", "\udcff"]
+    text = draw(made(tokens, 1, 2, 2), "a title", tmp_path / "picture.png")
+    first = ["▁good", "U+4E2DU+6587", "U+0939U+093…", "é", "U+0E17", "U+000A"]
+    assert named == [*first, "U+65E5U+672…", "Ω", "😀", "U+DCFF"]
+    assert "“हिन्दी” (token 3, ×3.5)" in text
+    _check_picture(tmp_path / "picture.png")
+
+
 def test_description(tmp_path):
     found = made("abcdef", 1, 1, 2)
     found.blocks[0].weights[:] = [[[1, 1.5, 3, 0.75, 0.5, 1]] * 2]

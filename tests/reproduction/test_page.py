@@ -1,15 +1,18 @@
 """The page of results, as text."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 from lxml import html
 
 from common.errors import UserError
+from common.paths import write_whole
 from reproduction.report.build import report
 from reproduction.report.page import page
 from reproduction.sheet import Column, Picture, Sheet
-from reproduction.survey import FAILED, FINISHED, UNFINISHED, read, survey
+from reproduction.survey import FAILED, read, survey
 from tests.reproduction.sample import config_of, write, write_several
 from tests.reproduction.whole import FACTS, OUTCOMES, write_page
 
@@ -142,7 +145,7 @@ def test_hostile_texts_stay_texts(tmp_path):
         [HOSTILE],
         [Picture("a.png", HOSTILE, HOSTILE)],
     )
-    runs = survey(tmp_path)
+    runs = survey(tmp_path).runs
     text = page(HOSTILE, [sheet], runs, {HOSTILE: HOSTILE}, tmp_path, [HOSTILE])
     text.encode()  # a lone surrogate would fail here
     found = parse(text)
@@ -167,33 +170,114 @@ def test_400_runs_stay_small(tmp_path):
     assert max(map(len, log.splitlines())) <= 300
 
 
-def test_half_written_files(tmp_path):
-    states = {}
-    for name in ("whole", "metrics", "results", "empty", "log", "started", "other"):
-        write(tmp_path / name, config_of("listops", "transformer"), log=["line"])
-        states[name] = FINISHED
+def damage(workdir, name, content):
+    """Writes a file anew; a number cuts it to so many bytes."""
+    path = workdir / name
+    path.parent.mkdir(exist_ok=True)
+    if isinstance(content, int):
+        content = path.read_bytes()[:content]
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    def cut(path, size):
-        path.write_bytes(path.read_bytes()[:size])
 
-    cut(tmp_path / "metrics/metrics.jsonl", 150)
-    cut(tmp_path / "results/results/test.json", 20)  # it has been trained
-    cut(tmp_path / "empty/results/test.json", 0)
-    (tmp_path / "empty/failure.txt").touch()
-    cut(tmp_path / "empty/metrics.jsonl", 0)
-    states["empty"] = UNFINISHED
-    (tmp_path / "log/log.txt").write_bytes(b"\xff\xfe\x00 \x1b[2K 10%|\xe2\x96\r\n")
-    (tmp_path / "log/failure.txt").write_bytes(b"\xff killed")
-    states["log"] = FAILED
-    cut(tmp_path / "started/config.json", 100)
-    del states["started"]
-    (tmp_path / "other/config.json").write_text('{"task": 1, "train": []}')
-    del states["other"]
-    write(tmp_path / "new/unfinished-run", config_of("listops", "transformer"))
-    runs = survey(tmp_path)
-    assert {run.name: run.state for run in runs} == states
+def config_with(**fields):
+    config = config_of("listops", "transformer").to_dict()
+    config["train"] |= fields.pop("train", {})
+    return json.dumps(config | fields)
+
+
+DIGITS = "1" * 400
+DAMAGE = {
+    "metrics": ("metrics.jsonl", 500, "expected the 10 lines that were written"),
+    "emptied": ("metrics.jsonl", 0, "expected the 10 lines that were written"),
+    "text": ("results/test.json", '{"accuracy": "0.9"}', "accuracy: expected a number"),
+    "cut": ("results/test.json", 20, "expected JSON, found damage"),
+    "empty": ("results/test.json", 0, "expected JSON, found damage"),
+    "nan": ("results/test.json", '{"loss": NaN}', "expected numbers up to"),
+    "inner": (
+        "results/test.json",
+        '{"checkpoints": [{"chrf": "high"}]}',
+        "chrf: expected a number, found high",
+    ),
+    "singles": ("results/a.json", '{"checkpoints": [5]}', "expected scores of"),
+    "deep": ("results/test.json", "[" * 100_000, "expected at most 50 levels"),
+    "started": ("config.json", 100, "expected JSON, found damage"),
+    "steps": (
+        "config.json",
+        config_with(train={"steps": "many"}),
+        "--config.train.steps: expected a whole number from 1, or none, found many",
+    ),
+    "neither": (
+        "config.json",
+        config_with(train={"steps": None, "epochs": None}),
+        "expected train.steps or train.epochs, found neither",
+    ),
+    "seed": ("config.json", config_with(seed="1"), "--config.seed: expected a whole"),
+    "facts": ("facts.json", '{"seconds": "long"}', "seconds: expected a number"),
+    "bytes": ("facts.json", b'{"machine": "\xff"}', "found damage: 'utf-8' codec"),
+    "log": (
+        "test_scores.jsonl",
+        f'{{"step": 1, "loss": {DIGITS}}}',
+        "test_scores.jsonl:1: expected numbers up to 1e+150, found 111",
+    ),
+}
+
+
+def test_damaged_runs_are_named_and_left_out(tmp_path, caplog):
+    """And stop no report."""
+    for name, (file, content, _) in DAMAGE.items():
+        workdir = write(tmp_path / name, config_of("listops", "transformer"))
+        damage(workdir, file, content)
+    write(tmp_path / "sound", config_of("listops", "transformer"))
+    damage(tmp_path, "config.json", '{"task": 1, "train": []}')  # of somebody else
+    runs, damaged = survey(tmp_path)
+    assert [run.name for run in runs] == ["sound"]
+    assert damaged.keys() == DAMAGE.keys()
     found = parse(report(tmp_path).read_text())
-    assert len(found.xpath("//details[contains(@class, 'run')]")) == len(states)
+    assert len(found.xpath("//details[contains(@class, 'run ')]")) == 1
+    header = words(found.find(".//header"))
+    for name, (file, _, message) in DAMAGE.items():
+        assert f"The run {name} is left out: {tmp_path / name / file}" in header
+        assert message in damaged[name] and damaged[name] in caplog.text
+
+
+def test_runs_of_which_none_is_sound(tmp_path):
+    damage(write(tmp_path / "a", config_of("imdb", "transformer")), "config.json", 9)
+    with pytest.raises(UserError, match="found none; .*a/config.json: expected JSON"):
+        report(tmp_path)
+
+
+def test_a_log_that_a_kill_cut_after_the_last_checkpoint_is_sound(tmp_path):
+    workdir = write(tmp_path / "a", config_of("listops", "transformer"), epochs=2)
+    with (workdir / "metrics.jsonl").open("a") as log:
+        log.write('{"step": 360, "split": "train", "loss": 1.5}\n{"step": 37')
+    (workdir / "log.txt").write_bytes(b"\xff\xfe\x00 \x1b[2K 10%|\xe2\x96\r\n")
+    (workdir / "failure.txt").write_bytes(b"\xff killed")
+    write(tmp_path / "new/unfinished-run", config_of("listops", "transformer"))
+    (run,) = survey(tmp_path).runs
+    assert run.state == FAILED and run.training[-1]["step"] == 360
+    # Of a checkpoint that is damaged itself, training takes the one before.
+    newer = workdir / "checkpoints/resume/360"
+    newer.mkdir(parents=True)
+    (newer / "state.json").write_text('{"logged_lines": 9')
+    assert survey(tmp_path).damaged == {}
+
+
+def test_names_that_are_no_text_are_shown(tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/runs-\xff"))
+    write(
+        folder / os.fsdecode(b"\xe9t\xe9") / "seed-0", config_of("imdb", "transformer")
+    )
+    found = parse(report(folder).read_text())
+    assert words(found.find(".//h1")) == r"Runs in runs-\xff"
+    assert found.xpath("//*[@class='name']")[0].text == r"\xe9t\xe9/seed-0"
+
+
+def test_a_report_that_cannot_be_written_is_refused_first(tmp_path):
+    write(tmp_path / "a", config_of("imdb", "transformer"))
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(UserError, match="^--report=.*html: expected a file .*a folder"):
+        report(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "report.html"]
 
 
 def test_report_of_a_workdir_itself(tmp_path):
@@ -201,6 +285,13 @@ def test_report_of_a_workdir_itself(tmp_path):
     found = parse(report(workdir).read_text())
     assert words(found.find(".//h1")) == "Runs in imdb"
     assert read(workdir).name == "imdb"
+
+
+def test_what_cannot_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(OSError):
+        write_whole(tmp_path / "report.html", "a page")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_report_is_written_anew(tmp_path):

@@ -71,7 +71,7 @@ def test_a_plan_names_every_kind_that_cannot_begin(places, tmp_path):
 
 def test_how_far_a_plan_was_off(places):
     first, second = experiments()
-    assert plan.accuracy_of_plan([first, second], places) is None
+    assert plan.accuracy_of_plan([first, second], places, {}) is None
     places.results.mkdir(parents=True)
     (places.results / plan.NAME).write_text(json.dumps({first.name: 3.0}))
     for one in (first, second):
@@ -80,8 +80,13 @@ def test_how_far_a_plan_was_off(places):
         config = one.config(places.data(one.setting))
         facts = {"finished": True, "seconds": 120, "config": config.to_dict()}
         (workdir / survey.FACTS).write_text(json.dumps(facts))
-    sentence = plan.accuracy_of_plan([first, second], places)
+    names = [one.name for one in (first, second)]
+    runs = {name: survey.read(places.runs / name) for name in names}
+    sentence = plan.accuracy_of_plan([first, second], places, runs)
     assert sentence == "1 runs took 2.0 minutes. The plan said 3.0, +50 %."
+    for damage in ('{"a": "3"}', "[3]", '{"a'):
+        (places.results / plan.NAME).write_text(damage)
+        assert plan.accuracy_of_plan([first, second], places, runs) is None
 
 
 def test_a_tpu_that_does_not_answer_ends_it_before_any_run(places):
@@ -216,6 +221,46 @@ def test_a_measurement_that_fails_is_told(tmp_path, monkeypatch):
     assert found == ["speed"]  # memory had been measured
 
 
+ROW = {"benchmark": "speed", "model": "transformer", "length": 16, "seconds": 1.5}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b'{"rows": [{"bench',
+        b"\xff",
+        b"[]",
+        b'{"models": 5}',
+        b'{"models": [["transformer"]]}',
+        b'{"rows": ["speed"]}',
+        *(
+            json.dumps({"rows": [{**ROW, name: value}]}).encode()
+            for name in ROW
+            for value in (True, None, [], "16" if name in ("length", "seconds") else 16)
+        ),
+        b'{"rows": [{"benchmark": "speed", "model": "transformer", "seconds": 1}]}',
+        b'{"rows": [{"benchmark": "speed", "model": "a", "length": NaN}]}',
+    ],
+)
+def test_a_damaged_measurement_is_named_and_measured_again(
+    tmp_path, monkeypatch, caplog, damage
+):
+    path = tmp_path / "speed_benchmark.json"
+    path.write_bytes(damage)
+    measure._warn.cache_clear()
+
+    def run(function, name, scale, folder):
+        assert measure.rows(folder, name) == [] and measure.device(folder, name) is None
+        measured(folder, name)
+        return 0
+
+    monkeypatch.setattr(measure, "in_own_process", run)
+    assert measure.measure(SMOKE, tmp_path, ["speed"]) == []
+    assert caplog.text.count(f"left out: {path}: expected ") == 1
+    assert measure.device(tmp_path, "speed") == "1 CPU of EPYC, 2 cores"
+
+
 def test_fewer_models_are_not_measured_again(tmp_path, monkeypatch):
     measured(tmp_path, "speed")
     fewer = SMOKE._replace(variants={"transevolve-randomff-1": {}}, systems={})
@@ -228,12 +273,17 @@ def test_with_another_model_those_of_before_are_measured_too(tmp_path, monkeypat
     other = SMOKE._replace(variants={"transevolve-fullff-2": {}}, systems={})
 
     def measure_memory(models, **timing):
-        return [{"benchmark": "memory", "model": model} for model in models]
+        row = {"benchmark": "memory", "length": 16}
+        return [{**row, "model": model} for model in models]
 
     monkeypatch.setattr(measure.memory, "measure", measure_memory)
     assert measure._measure("memory", other, tmp_path) == 0
     names = ["transevolve-randomff-1", "transformer-linear", "transformer"]
     names.append("transevolve-fullff-2")
+    assert [row["model"] for row in measure.rows(tmp_path, "memory")] == names
+    # A model of another version is not measured again.
+    measured(tmp_path, "memory", [*names[:2], "gone"])
+    assert measure._measure("memory", other, tmp_path) == 0
     assert [row["model"] for row in measure.rows(tmp_path, "memory")] == names
     # By another process, meanwhile.
     monkeypatch.setattr(measure.memory, "measure", None)

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from reproduction.scales import SCALES
 from tests import forked, scripts
 from tests.reproduction.browser import PHONE, open_all, serious_findings
 from tests.reproduction.made_data import make_data
+from tests.reproduction.sample import config_of, write
 from training.interruption import EXIT_CODE
 from training.lock import LockedError
 
@@ -75,7 +77,7 @@ def made(tmp_path_factory):
 
 
 def runs_of(folder):
-    found = survey.survey(folder / "output/runs/smoke")
+    found = survey.survey(folder / "output/runs/smoke").runs
     return {run.name: run for run in found}
 
 
@@ -350,8 +352,21 @@ def _suicide():
         (["--table=3", "--only=("], "--only=(: expected a regular expression, found"),
         (["--table=3", "--only=agnews"], "--only=agnews: expected a pattern that is"),
         (["--table=3", "--only=speed"], "--only=speed: expected a pattern that is"),
-        (["--table=4", "--output=README.md"], "--output: README.md/runs/laptop: Not a"),
-        (["--output=README.md"], "--output: README.md/runs/comparison: Not"),
+        (["--table=4", "--output=README.md"], "--output=README.md/results/laptop/repo"),
+        (["--output=README.md"], "--output=README.md/report.md: expected a file that"),
+        (
+            ["--table=3", "--output=/proc/x"],
+            "/proc/x/results/laptop/report.html: expec",
+        ),
+        (["--output=/proc/x"], "--output=/proc/x/report.md: expected a file that can"),
+        (
+            ["--report=README.md"],
+            "--report=README.md/report.html: expected a file that",
+        ),
+        (
+            ["--table=3", "--seeds=1000000000"],
+            "--seeds: expected a whole number from 1",
+        ),
         (["--table=3", "--data_dir=nowhere"], "--data_dir=nowhere: expected a folder"),
         (["--table=3", "--variants=x"], "--variants: expected some of"),
         (["--table=5"], "--table=5: expected one of 2, 3, 4, figure2, fidelity, all"),
@@ -363,6 +378,25 @@ def test_bad_flags(flags, message):
     result = forked.run("reproduce.py", flags)
     assert message in scripts.last_line(result)
     assert "Traceback" not in result.stderr
+
+
+def test_a_picture_that_cannot_be_written_is_refused_first(tmp_path):
+    (tmp_path / "evolution.png").mkdir()
+    flags = ["--figure=evolution", "--workdir=nowhere", "--text=x"]
+    result = forked.run("reproduce.py", [*flags, f"--output={tmp_path}"])
+    expected = f"error: --output={tmp_path}/evolution.png: expected a file that can be"
+    assert scripts.last_line(result).startswith(expected)
+
+
+def test_names_of_folders_that_are_no_text_go_out_as_they_came(tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/runs-\xff"))
+    write(folder / "a", config_of("imdb", "transformer"))
+    (tmp_path / "out").mkdir()
+    flags = [f"--report={folder}"]
+    process = forked.start("reproduce.py", flags, tmp_path / "out")
+    process.join(120)
+    said = (tmp_path / "out/stdout").read_bytes()
+    assert said == os.fsencode(folder) + b"/report.html\n"
 
 
 def test_a_run_that_is_not_there_leaves_no_folder(tmp_path):

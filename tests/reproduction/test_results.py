@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from common.errors import UserError
 from reproduction import plan, running, survey
 from reproduction import reproduce as reproducing
 from reproduction.reproduce import Reproduction
@@ -34,7 +35,8 @@ def leave(experiment, places, facts=None, without=()):
     config = experiment.config(places.data(experiment.setting))
     workdirs.keep(config, Vocabulary(), {"training": 1, "validation": 1}, workdir)
     scores = {"bleu_13a": 20.0, "bleu_authors": 21.0, "bleu_intl": 22.0}
-    result = {"accuracy": 0.5, "parameters": 3, "examples": 20, **scores}
+    scores["chrf"] = 50.0
+    result = {"accuracy": 0.5, "loss": 1.0, "parameters": 3, "examples": 20, **scores}
     result |= {"mean_of_checkpoints": scores, "checkpoints": [scores]}
     for evaluation in experiment.setting.evaluations:
         if (name := result_name(*evaluation)) not in without:
@@ -126,6 +128,58 @@ def test_seeds_of_before_are_shown(made):
     for seeds in (None, 1, 2):
         found = rows(made("3", seeds=seeds), task="ag_news", model="transformer")
         assert [row["runs"] for row in found] == [3]
+
+
+@pytest.mark.parametrize("seeds", [0, -1, 1001, 1_000_000_000])
+def test_more_seeds_than_anybody_runs_are_refused(made, seeds):
+    with pytest.raises(UserError, match=f"^--seeds: .* 1 to 1,000, found {seeds}$"):
+        made("3", seeds=seeds)
+
+
+def test_a_foreign_folder_makes_no_seeds(made, caplog):
+    """As one that is named by a date; it is told of."""
+    reproduction = made("3", only="ag_news/transformer")
+    folder = reproduction.places.runs / "backup/seed-20251125"
+    folder.mkdir(parents=True)
+    (one,) = reproduction.experiments
+    leave(one, reproduction.places)
+    assert reproduction.run("one_device") == []
+    said = f"left out: {folder}: expected a seed below 1,000"
+    assert caplog.messages.count(said) == 1
+
+
+def test_a_run_with_a_damaged_file_is_taken_up_again(made, monkeypatch, caplog):
+    """It is named, and in no table till then."""
+    reproduction = made("3", only="ag_news/transformer")
+    (one,) = reproduction.experiments
+    path = leave(one, reproduction.places) / "results/test.json"
+    path.write_text(json.dumps({"accuracy": "0.5", "loss": 1.0, "parameters": 3}))
+    tried = []
+    monkeypatch.setattr(running, "_train_and_evaluate", lambda *_: tried.append(1))
+    monkeypatch.setattr(running.cli, "log_to_stderr", lambda: None)
+
+    def run(function, *arguments):
+        return function(*arguments)
+
+    monkeypatch.setattr(running, "in_own_process", run)
+    reproduction.run("one_device")
+    reason = f"{path}: accuracy: expected a number, found 0.5"
+    assert tried and f"damaged, so the run is taken up again: {reason}" in caplog.text
+    assert not any(row["runs"] for row in rows(reproduction))
+    report = reproduction.places.results / "report.html"
+    assert f"The run {one.name} is left out: {reason}." in report.read_text()
+
+
+@pytest.mark.parametrize(
+    "result", [{"accuracy": 0.5}, {"accuracy": None, "loss": 1.0, "parameters": 3}]
+)
+def test_an_evaluation_that_lacks_a_figure_is_made_again(made, result):
+    one, places = made("3").experiments[0], made("3").places
+    path = leave(one, places) / "results/test.json"
+    assert is_finished(one, places)
+    path.write_text(json.dumps(result))
+    assert not is_finished(one, places)
+    assert not any(row["runs"] for row in rows(made("3")))
 
 
 def test_the_report_has_the_tables_of_before(made):

@@ -236,7 +236,8 @@ def translator(split, checkpoints, examples):
     """Results with BLEU of the chosen checkpoint and of the last ones."""
 
     def scores(bleu):
-        return {"bleu_authors": bleu, "bleu_13a": bleu + 1, "bleu_intl": bleu + 2}
+        others = {"bleu_13a": bleu + 1, "bleu_intl": bleu + 2, "chrf": 50.0}
+        return {"bleu_authors": bleu, **others}
 
     mean = scores(float(np.mean(checkpoints)))
     return {

@@ -59,7 +59,7 @@ def write_page(folder: Path) -> Path:
             against_length(rows, "ratio_to_transformer", "Speed", folder, "speed.png")
         ],
     )
-    runs = survey(write_several(folder / "runs"))
+    runs = survey(write_several(folder / "runs")).runs
     compared = [
         sheet._replace(
             pictures=[
