@@ -16,6 +16,7 @@ from ml_collections import config_flags  # noqa: E402
 
 from common.errors import UserError  # noqa: E402
 from common.fields import fail  # noqa: E402
+from common.progress import LinesAboveBars  # noqa: E402
 from training.interruption import EXIT_CODE, Interrupted  # noqa: E402
 
 
@@ -137,7 +138,7 @@ def log_to_stderr():
     absl_logging.set_verbosity(absl_logging.ERROR)
     logger = logging.getLogger("transevolve")
     logger.setLevel(logging.INFO)
-    logger.addHandler(logging.StreamHandler(sys.stderr))
+    logger.addHandler(LinesAboveBars(sys.stderr))
     logger.propagate = False
 
 
