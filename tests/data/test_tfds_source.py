@@ -129,10 +129,14 @@ def test_names_and_languages_that_tfds_does_not_have(prepared):
         list(parallel_text.read(data, "train"))
 
 
-def test_downloads_are_announced_and_shown(tmp_path, monkeypatch, caplog, capsys):
+def test_data_is_prepared_before_it_is_counted(tmp_path, monkeypatch, caplog, capsys):
+    """And its downloads are announced and shown."""
     caplog.set_level("INFO", "transevolve")
+    data = wmt14_en_fr.get_config().data
+    data.dir = str(tmp_path)
     with tfds_server.serving(monkeypatch) as (url, _):
-        read(wmt14_en_fr, tmp_path, "test")
+        fingerprint = parallel_text.fingerprint(data, "test")
+    assert fingerprint == ("wmt14_translate/fr-en/1.0.0", tfds_server.SEGMENTS)
     lines = [x.message for x in caplog.records if x.name == "transevolve"]
     size = len(tfds_server.CONTENTS["www.statmt.org/wmt13/training-parallel-un.tgz"])
     assert (
@@ -220,15 +224,12 @@ def test_a_slow_server_is_waited_for(tmp_path, monkeypatch):
         assert len(read(imdb_config, tmp_path, "train")) == len(tfds_server.REVIEWS)
 
 
-def train(folder, task, environment, **flags):
+def train(folder, task, environment, vocab_file="words.txt"):
     """Starts train.py with a few settings; its process."""
-    (folder / "words.txt").write_text(WORDS)
-    flags = {
-        **TINY,
-        "data.cache_dir": folder / "cache",
-        "data.vocab_file": folder / "words.txt",
-        **flags,
-    }
+    flags = {**TINY, "data.cache_dir": folder / "cache"}
+    if vocab_file:
+        flags["data.vocab_file"] = folder / vocab_file
+        flags["data.vocab_file"].write_text(WORDS)
     arguments = [
         f"--config=configs/{task}.py:transevolve-fullff-1",
         f"--workdir={folder / 'run'}",
@@ -285,14 +286,11 @@ def test_training_without_network_ends_soon_with_what_to_do(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("vocab_file", ["words.txt", ""])
+@pytest.mark.parametrize("vocab_file", ["words.txt", None])
 def test_training_on_a_network_without_answers_ends_soon(tmp_path, vocab_file):
-    vocab_file = str(tmp_path / vocab_file) if vocab_file else ""
     with loopback.silence() as (url, _):
         environment = {"https_proxy": url, "HOME": str(tmp_path)}
-        process = train(
-            tmp_path, "ag_news", environment, **{"data.vocab_file": vocab_file}
-        )
+        process = train(tmp_path, "ag_news", environment, vocab_file)
         wait_for(process, tmp_path / "stderr", "downloading http")
         start = time.monotonic()
         found = last_line(process, tmp_path, 60)
