@@ -10,6 +10,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from common.cache import cached
+from common.downloads import DownloadError, download
 from common.paths import make_path
 from common.progress import progress_bar
 from data import files
@@ -80,26 +81,20 @@ def read(path: Path) -> list[str]:
 
 
 def _download(cache_dir) -> Path:
-    import keras
+    folder = make_path(cache_dir, "--config.data.cache_dir") / "bert-base-uncased"
 
-    def write(folder):
+    def write(unfinished):
+        logger.info("downloading %s to %s", BERT_URL, folder)
         try:
-            keras.utils.get_file(
-                FILE_NAME,
-                BERT_URL,
-                file_hash=BERT_SHA256,
-                cache_dir=folder,
-                cache_subdir="",
-            )
-        except Exception as error:
-            reason = " ".join(str(error).split())[:160]
+            download(BERT_URL, unfinished / FILE_NAME, BERT_SHA256)
+        except DownloadError as error:
             raise DataError(
-                f"--config.data.vocab=bert: expected {BERT_URL} with SHA-256 "
-                f"{BERT_SHA256[:8]}…, found {type(error).__name__}: {reason} (without "
-                "network: --config.data.vocab_file=FILE or --config.data.vocab=train)"
+                "--config.data.vocab=bert: expected to download the published word "
+                f"pieces, of SHA-256 {BERT_SHA256[:8]}…, found {error}. Instead you "
+                "can give the file (--config.data.vocab_file=FILE), or learn word "
+                "pieces (--config.data.vocab=train)"
             ) from error
 
-    folder = make_path(cache_dir, "--config.data.cache_dir") / "bert-base-uncased"
     return cached(folder, write) / FILE_NAME
 
 

@@ -1,10 +1,10 @@
-"""Parallel text: files, archives, TFDS, and what is said of bad input."""
+"""Parallel text: files, archives, and what is said of bad input."""
 
 import gzip
 
 import pytest
 
-from configs import multi30k, wmt14_en_de, wmt14_en_fr
+from configs import multi30k
 from data.buckets import Buckets
 from data.datasets import parallel_text
 from data.errors import DataError, RowErrors
@@ -153,42 +153,6 @@ def test_packed_text_is_the_same_text(folder, tmp_path):
 def test_a_byte_order_mark_is_no_text(folder):
     (folder / "train.en").write_bytes(b"\xef\xbb\xbf" + ENGLISH)
     assert read(folder) == PAIRS
-
-
-@pytest.mark.parametrize("config", [wmt14_en_de, wmt14_en_fr])
-def test_tfds_source(config, tmp_path):
-    import tensorflow_datasets as tfds
-
-    data = config.get_config().data
-    data.dir = str(tmp_path)
-    texts = iter(range(1000))
-
-    def rows(builder, *arguments, **keywords):
-        import tensorflow as tf
-
-        languages = builder.info.features.keys()
-        values = [{key: f"{key} {next(texts)}" for key in languages} for _ in range(4)]
-        columns = {key: [value[key] for value in values] for key in languages}
-        return tf.data.Dataset.from_tensor_slices(columns)
-
-    with tfds.testing.mock_data(num_examples=4, as_dataset_fn=rows):
-        for split in parallel_text.SPLITS:
-            pairs = list(parallel_text.read(data, split))
-            assert len(pairs) == 4
-            for pair in pairs:
-                assert pair.source.startswith(b"en ")
-                assert pair.target.startswith(data.target_language.encode())
-        assert data.tfds_name in parallel_text.identify(data, "train")[0]
-        data.target_language = "it"
-        with pytest.raises(DataError, match="expected the languages en and it, found"):
-            list(parallel_text.read(data, "train"))
-    data.tfds_name = "wmt99/de-en"
-    for function in (parallel_text.identify, parallel_text.count):
-        with pytest.raises(DataError, match="source=tfds: expected .* wmt99/de-en"):
-            function(data, "train")
-    data.tfds_name = None
-    with pytest.raises(DataError, match="--config.data.tfds_name: expected the name"):
-        list(parallel_text.read(data, "train"))
 
 
 def test_real_samples(shared):

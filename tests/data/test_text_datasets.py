@@ -1,4 +1,4 @@
-"""AG News and IMDB: their layouts, TFDS, and what is said of bad input."""
+"""AG News and IMDB: their layouts, and what is said of bad input."""
 
 import io
 import os
@@ -300,37 +300,6 @@ def test_a_folder_with_the_name_of_a_review_is_refused(acl_imdb):
     (acl_imdb / "train/pos/5_5.txt").mkdir()
     with pytest.raises(DataError, match="5_5.txt: expected a file"):
         list(imdb.read(reviews(acl_imdb), "train"))
-
-
-@pytest.mark.parametrize(
-    "module, config, classes", [(ag_news, ag_news_config, 4), (imdb, imdb_config, 2)]
-)
-def test_tfds_source(module, config, classes, tmp_path):
-    import tensorflow_datasets as tfds
-
-    data = config.get_config().data
-    data.dir = str(tmp_path)
-    with tfds.testing.mock_data(num_examples=12):
-        for split in module.SPLITS:
-            examples = list(module.read(data, split))
-            assert len(examples) == 12
-            assert all(0 <= example.label < classes for example in examples)
-            assert all(isinstance(example.text, bytes) for example in examples)
-        assert module.TFDS_NAME in module.identify(data, "train")[0]
-
-
-def test_tfds_without_network_says_what_to_do(tmp_path, monkeypatch):
-    import tensorflow_datasets as tfds
-
-    def offline(*arguments, **keywords):
-        raise ConnectionError("no route\nto host")
-
-    monkeypatch.setattr(tfds, "load", offline)
-    with pytest.raises(DataError) as error:
-        list(imdb.read(imdb_config.get_config().data, "train"))
-    message = str(error.value)
-    assert "\n" not in message
-    assert "--config.data.source=files" in message
 
 
 def test_row_errors_fail_or_are_counted():

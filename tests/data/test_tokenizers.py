@@ -7,11 +7,13 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common import downloads
 from configs.imdb import get_config
 from data import tokenizers
 from data.errors import DataError
 from data.tokenizers import word_piece_vocabulary as vocabulary
 from data.tokenizers.word_pieces import WordPieceTokenizer
+from tests import loopback
 
 PIECES = ["[PAD]", "[UNK]", "un", "##able", "a", "b", "##b", ",", "cafe"]
 
@@ -124,7 +126,8 @@ def test_vocabulary_download_is_checked(tmp_path, monkeypatch):
     source.write_text("[PAD]\n[UNK]\n")
     monkeypatch.setattr(vocabulary, "BERT_URL", source.as_uri())
     data = data_config(tmp_path / "cache")
-    with pytest.raises(DataError, match="--config.data.vocab=bert: expected file:"):
+    refused = "--config.data.vocab=bert: expected to download .*, found file:"
+    with pytest.raises(DataError, match=f"{refused}.*: another file, of SHA-256"):
         vocabulary.given(data)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     monkeypatch.setattr(vocabulary, "BERT_SHA256", digest)
@@ -132,8 +135,27 @@ def test_vocabulary_download_is_checked(tmp_path, monkeypatch):
     source.unlink()
     assert vocabulary.given(data) == ["[PAD]", "[UNK]"]
     (tmp_path / "cache/bert-base-uncased/vocab.txt").write_text("[PAD]\ncut sh")
-    with pytest.raises(DataError, match="--config.data.vocab=bert: expected file:"):
+    with pytest.raises(DataError, match=refused):
         vocabulary.given(data)
+
+
+def test_a_vocabulary_of_a_silent_server_is_not_waited_for(
+    tmp_path, monkeypatch, caplog
+):
+    caplog.set_level("INFO", "transevolve")
+    monkeypatch.setattr(downloads, "SILENCE_SECONDS", 1)
+    with loopback.silence() as (url, was_asked):
+        monkeypatch.setattr(vocabulary, "BERT_URL", url)
+        with pytest.raises(DataError) as error:
+            vocabulary.given(data_config(tmp_path))
+        assert was_asked()
+    assert caplog.messages == [f"downloading {url} to {tmp_path}/bert-base-uncased"]
+    assert str(error.value) == (
+        "--config.data.vocab=bert: expected to download the published word pieces, of "
+        f"SHA-256 07eced37…, found {url}: no answer for 1 s. Instead you can give the "
+        "file (--config.data.vocab_file=FILE), or learn word pieces "
+        "(--config.data.vocab=train)"
+    )
 
 
 def test_published_vocabulary(shared):
