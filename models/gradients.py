@@ -1,0 +1,54 @@
+"""Gradients by hand."""
+
+from collections.abc import Callable
+
+from keras import ops
+
+
+def custom_gradient(function: Callable) -> Callable:
+    """`keras.ops.custom_gradient`, whose gradients refuse to be differentiated.
+
+    A gradient by hand uses arrays of the forward pass, which automatic differentiation
+    takes for constants. So its own derivative would be wrong. TensorFlow computes
+    directional derivatives in forward mode by it, too.
+
+    Args:
+      function: of tensors. It returns its outputs and `backward`, a function of their
+        gradients, one argument for each output. That returns the gradients of the
+        function's arguments, None for each that has none. What the function closes over
+        must not change with the values of its arguments, since JAX traces it apart.
+
+    Raises:
+      ValueError: from the function that is returned, where its gradient is
+        differentiated.
+    """
+
+    @ops.custom_gradient
+    def with_gradient(*arguments):
+        outputs, backward = function(*arguments)
+
+        def backward_once(*slopes):
+            if isinstance(slopes[0], tuple | list):  # as JAX passes those of several
+                slopes = slopes[0]
+            gradients = backward(*slopes)
+            if not isinstance(gradients, tuple):
+                return _last(gradients)
+            return tuple(x if x is None else _last(x) for x in gradients)
+
+        return outputs, backward_once
+
+    return with_gradient
+
+
+@ops.custom_gradient
+def _last(gradient):
+    """The gradient as it is, which raises where it is differentiated."""
+
+    def backward(*slopes):
+        raise ValueError(
+            "expected first derivatives in reverse mode, found a derivative of a "
+            "gradient by hand or one in forward mode, which it does not have; "
+            "differences of gradients give second derivatives"
+        )
+
+    return gradient, backward

@@ -1,0 +1,150 @@
+"""Derivatives of every mechanism: right, or refused; never silently wrong."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from models.attention import MECHANISMS, make_attention
+from models.attention.feature_maps import FEATURE_MAPS
+from models.normalization import normalized
+from tests.models.builders import at_once, numpy, randomize
+
+pytestmark = pytest.mark.jax
+
+REFUSED = "expected first derivatives in reverse mode"
+MECHANISMS_AND_CONFIGS = [
+    (architecture, {"name": name, **hyperparameters})
+    for architecture, mechanisms in MECHANISMS.items()
+    for name, mechanism in mechanisms.items()
+    for hyperparameters in mechanism.variants.values()
+]
+WIDTH, LENGTH = 16, 5
+
+
+def second_and_forward(scalar, x, direction):
+    """Functions that give the derivative of the gradient of `scalar` at x in a
+    direction, and the derivative of `scalar` itself, by the backend's own means."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        def slope_along(x):
+            return ops.sum(jax.grad(scalar)(x) * direction)
+
+        return {
+            "second": lambda: jax.jit(jax.grad(slope_along))(x),
+            "forward": lambda: jax.jvp(scalar, (x,), (direction,))[1],
+        }
+    import tensorflow as tf
+
+    x, direction = map(tf.convert_to_tensor, (x, direction))
+
+    def second():
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                value = scalar(x)
+            slope = tf.reduce_sum(inner.gradient(value, x) * direction)
+        return outer.gradient(slope, x)
+
+    def forward():
+        with tf.autodiff.ForwardAccumulator(x, direction) as accumulator:
+            value = scalar(x)
+        return accumulator.jvp(value)
+
+    return {"second": second, "forward": forward, "in a graph": tf.function(second)}
+
+
+def first(scalar, x):
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return numpy(jax.jit(jax.grad(scalar))(x))
+    import tensorflow as tf
+
+    x = tf.convert_to_tensor(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = scalar(x)
+    return numpy(tape.gradient(value, x))
+
+
+def assert_right_or_refused(scalar, x):
+    direction = np.random.default_rng(1).normal(size=x.shape).astype("float32")
+    step = 1e-2 / np.abs(direction).max()
+    ends = (x + step * direction, x - step * direction)
+    differences = {
+        "forward": [numpy(at_once(scalar)(end)) for end in ends],
+        "second": [first(scalar, end) for end in ends],
+    }
+    differences["in a graph"] = differences["second"]
+    for name, derive in second_and_forward(scalar, x, direction).items():
+        plus, minus = differences[name]
+        expected = (plus - minus) / (2 * step)
+        try:
+            derivative = numpy(derive())
+        except (ValueError, TypeError) as error:
+            # JAX has words of its own for forward mode.
+            assert REFUSED in str(error) or "forward-mode" in str(error), name
+        except AssertionError:
+            # TensorFlow's own: a conditional in a graph has first derivatives only.
+            assert name == "in a graph"
+        else:
+            error = np.abs(derivative - expected).max()
+            assert error < 0.05 * np.abs(expected).max(), name
+
+
+@pytest.mark.parametrize("architecture, config", MECHANISMS_AND_CONFIGS, ids=str)
+def test_derivatives_of_attention_are_right_or_refused(architecture, config):
+    use, *_ = MECHANISMS[architecture][config["name"]].uses
+    layer = make_attention(architecture, config, num_heads=2, num_depths=1, use=use)
+    layer.build((None, None, WIDTH))
+    randomize(layer)
+    x = np.random.default_rng(0).normal(size=(1, LENGTH, WIDTH)).astype("float32")
+
+    def scalar(x):
+        attended = layer.attend(layer(x, x), 0, x)
+        return ops.sum(ops.square(ops.cast(attended, "float32")))
+
+    assert_right_or_refused(scalar, x)
+
+
+def test_gradients_by_hand_are_not_differentiated():
+    x = np.random.default_rng(0).normal(size=(4, WIDTH)).astype("float32")
+    feature_map = FEATURE_MAPS["elu1"](WIDTH, 0)
+    for function in (
+        lambda x: normalized(x, ops.ones(WIDTH), ops.zeros(WIDTH), 1e-3),
+        feature_map.queries,
+    ):
+
+        def scalar(x, function=function):
+            return ops.sum(ops.square(function(x)))
+
+        direction = np.ones_like(x)
+        for derive in second_and_forward(scalar, x, direction).values():
+            with pytest.raises((ValueError, TypeError), match=f"{REFUSED}|forward"):
+                derive()
+
+
+def test_one_gradient_may_be_taken_several_times():
+    """As with TensorFlow's persistent tapes and JAX's `vjp`."""
+    x = np.random.default_rng(0).normal(size=(4, WIDTH)).astype("float32")
+
+    def scalar(x):
+        return ops.sum(normalized(x, ops.ones(WIDTH), ops.zeros(WIDTH), 1e-3) ** 3)
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        _, backward = jax.vjp(scalar, x)
+        once, again = backward(1.0)[0], backward(1.0)[0]
+    else:
+        import tensorflow as tf
+
+        x = tf.convert_to_tensor(x)
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            value = tf.function(scalar)(x)
+        once, again = tape.gradient(value, x), tape.gradient(value, x)
+    np.testing.assert_array_equal(numpy(once), numpy(again))
