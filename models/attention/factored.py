@@ -158,7 +158,7 @@ def _start(queries, keys, biases, safe, seeing, causal, value_size):
         usable = ops.logical_and(safe, sums > 0)
         sums = ops.where(usable, sums, ops.ones_like(sums))
         # What sees no real key attends to nothing, whatever its row of E says.
-        sums = sums + 0 * ops.cast(seeing, sums.dtype)
+        sums = ops.where(seeing, sums, np.inf)
         left, right = (ops.zeros_like(x[..., :value_size]) for x in (queries, keys))
         outputs = (
             kernel,

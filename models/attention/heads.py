@@ -41,7 +41,7 @@ def is_future(num_queries, num_keys):
     Raises:
       ValueError: if there are more queries than keys.
     """
-    positions = ops.arange(num_queries)
+    positions = ops.arange(num_queries) + num_earlier(num_queries, num_keys)
     return positions[:, None] < ops.arange(num_keys)[None, :]
 
 
@@ -85,4 +85,4 @@ def zero_unseeing(attended, seeing):
     Args:
       seeing: of `sees_a_key`.
     """
-    return attended
+    return attended if seeing is None else attended * ops.cast(seeing, attended.dtype)
