@@ -29,7 +29,7 @@ def progress_bar(*iterable, **arguments) -> tqdm:
     settings = {
         "file": _Lines(sys.stderr),
         "mininterval": SECONDS_IN_LOG,
-        "delay": 0 if arguments.get("leave", True) else SECONDS_IN_LOG,
+        "delay": SECONDS_IN_LOG if arguments.get("leave") is False else 0,
         "ncols": 0,  # figures alone
     }
     return tqdm(*iterable, **{**settings, **arguments})
