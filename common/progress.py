@@ -26,13 +26,14 @@ def progress_bar(*iterable, **arguments) -> tqdm:
     """
     if _is_terminal(sys.stderr):
         return tqdm(*iterable, **{"mininterval": SECONDS, **arguments})
+    stays = arguments.get("leave", True) is not False
     settings = {
         "file": _Lines(sys.stderr),
         "mininterval": SECONDS_IN_LOG,
-        "delay": SECONDS_IN_LOG if arguments.get("leave") is False else 0,
+        "delay": 0 if stays else SECONDS_IN_LOG,
         "ncols": 0,  # figures alone
     }
-    return tqdm(*iterable, **{**settings, **arguments})
+    return tqdm(*iterable, **{**settings, **arguments, "leave": stays})
 
 
 def _is_terminal(stream):
