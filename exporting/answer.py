@@ -35,7 +35,11 @@ def main():
     sys.stdout.reconfigure(encoding="utf-8")
     for name in MODULES:  # whose operations it has
         importlib.import_module(name)
-    model = tf.saved_model.load(str(Path(__file__).resolve().parent / "1"))
+    folder = Path(__file__).resolve().parent
+    if set("[]\\") & set(str(folder)):  # which TensorFlow would take for a pattern
+        os.chdir(folder)
+        folder = Path()
+    model = tf.saved_model.load(str(folder / "1"))
     size = 1 if sys.stdin.isatty() else LINES_AT_A_TIME
     number = num_errors = 0
     while lines := list(islice(sys.stdin.buffer, size)):

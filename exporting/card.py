@@ -70,6 +70,9 @@ def write(
         "```bash\npython answer.py < texts.txt          # an answer a line\n"
         "python answer.py --json < texts.txt   # all outputs\n```",
         *_saved_model_cli(text_model),
+        "TensorFlow takes `[`, `]` and `\\` in the path of a model for a pattern, and "
+        "finds no weights there. So keep them out of the names of this folder and of "
+        "those around it. `answer.py` answers in any folder.",
         "## Inputs and outputs",
         markdown_table(
             ["signature", "inputs", "outputs"], list(_signatures(text_model)), left=3

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ import tensorflow as tf
 
 from common.cache import unfinished
 from common.errors import UserError
-from common.paths import make_local_path
+from common.paths import check_writable_folder, make_local_path
 from exporting import card
 from inference.text_model import TextModel
 from models.convert import fold_rotations
@@ -23,6 +24,8 @@ from training.run import Run, load_run
 VERSION = "1"
 SCRIPT = "answer.py"
 DTYPES = ("float32", "bfloat16")
+# What TensorFlow does not take literally in the path of a SavedModel.
+MISREAD = "[]\\"
 # What the written model is asked, to be compared with the run.
 QUESTIONS = [
     "",
@@ -47,8 +50,8 @@ def export(
 ) -> dict:
     """Writes a run's model to a folder, with a script and a card on how to use it.
 
-    The folder gets its name when all is written and the model, loaded by a process of
-    its own, has answered as the run does.
+    The folder comes to its place when all is written and the model, loaded under its
+    name by a process of its own, has answered as the run does.
 
     Args:
       workdir: of the run.
@@ -67,8 +70,14 @@ def export(
     """
     if dtype not in DTYPES:
         raise UserError(f"--dtype={dtype}: expected one of {', '.join(DTYPES)}")
-    output = make_local_path(output, "--output").resolve()
-    if output.is_dir() and any(output.iterdir()) or output.is_file():
+    output = Path(os.path.realpath(make_local_path(output, "--output")))
+    if misread := set(MISREAD) & set(str(output)):
+        raise UserError(
+            f"--output={output}: expected a path without {' '.join(MISREAD)}, which "
+            f"TensorFlow takes for a pattern, found {misread.pop()}"
+        )
+    check_writable_folder(output, "--output", by_rename=True)
+    if output.exists() and any(output.iterdir()):
         raise UserError(f"--output={output}: expected an empty folder or none")
     run = load_run(workdir, average_checkpoints, decode, attention, data_dir=data_dir)
     measured = card.read_results(run)
@@ -82,7 +91,8 @@ def export(
         weights = f"the mean of the last {average_checkpoints} checkpoints"
     text = card.write(run, text_model, weights, dtype, measured, **rounding)
     try:
-        with unfinished(output.parent) as folder:
+        with unfinished(output.parent) as parent:
+            folder = parent / output.name
             logger.info("writing the model")
             text_model.save(folder / VERSION)
             (folder / SCRIPT).write_text(_script(text_model))

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from common.errors import UserError
 from exporting import export as exporting
@@ -63,6 +64,68 @@ def test_a_folder_that_is_not_empty_stays_as_it_is(run, tmp_path):
     assert files(tmp_path) == [Path("notes.txt")]
 
 
+@pytest.mark.parametrize(
+    "output, reason",
+    [
+        ("w[1]", r"expected a path without [ ] \, which TensorFlow takes for a"),
+        (
+            "back\\slash/x",
+            r"expected a path without [ ] \, which TensorFlow takes for a",
+        ),
+        ("loop", "expected a folder that can be written, found {}: a loop of links"),
+        ("file", "expected a folder that can be written, found {}: a file"),
+        ("file/x", "expected a folder that can be written, found {}: a file"),
+        (
+            "/dev/null",
+            "expected a folder that can be written, found /dev/null: a device",
+        ),
+        ("/proc/x", "expected a folder that can be written, found /proc: "),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused_before_the_run_is_read(
+    output, reason, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(exporting, "load_run", None)
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    before, devices = files(tmp_path), os.listdir("/dev")
+    with pytest.raises(UserError) as caught:
+        export(tmp_path / "run", tmp_path / output)
+    path = tmp_path / output.removesuffix("/x")
+    said = str(caught.value)
+    assert said.startswith(f"--output={tmp_path / output}: {reason.format(path)}")
+    assert (files(tmp_path), os.listdir("/dev")) == (before, devices)
+
+
+def test_characters_that_tensorflow_misreads_in_a_path(tmp_path):
+    """No others are: `answer.py` and the card name the same three."""
+    module = tf.Module()
+    module.weight = tf.Variable(1.0)
+    tf.saved_model.save(module, str(tmp_path / "a"))
+    path = tmp_path / "a"
+    for name in (
+        "*",
+        "?",
+        "{a}",
+        "a b",
+        "$a",
+        "%",
+        "'",
+        '"',
+        "~",
+        "ü",
+        "a:b",
+        "[1]",
+        "\\",
+    ):
+        path = path.rename(tmp_path / name)
+        if set(exporting.MISREAD) & set(name):
+            with pytest.raises((OSError, tf.errors.NotFoundError)):
+                tf.saved_model.load(str(path))
+        else:
+            assert tf.saved_model.load(str(path)).weight == 1
+
+
 def test_a_run_without_a_checkpoint_leaves_nothing(run, tmp_path):
     shutil.copytree(run, tmp_path / "run")
     shutil.rmtree(tmp_path / "run/checkpoints")
@@ -97,12 +160,13 @@ def test_a_full_disk_leaves_nothing(run, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_answer_is_noticed(run, tmp_path, monkeypatch):
+def test_another_answer_under_the_folders_name_is_noticed(run, tmp_path, monkeypatch):
     script = exporting._script
 
     def wrong(text_model):
         line = "print(json.dumps(outputs)"
-        return script(text_model).replace(line, "outputs['scores'][0] += 0.1; " + line)
+        change = "outputs['scores'][0] += 0.1 * (folder.name == 'export'); "
+        return script(text_model).replace(line, change + line)
 
     monkeypatch.setattr(exporting, "_script", wrong)
     with pytest.raises(UserError, match="expected the answers of the run"):
@@ -143,14 +207,15 @@ def test_the_card(exported):
         "`n_best` | `text` string [?]" if translates else "`scores` float32 [?, 10]",
         "first 1,023 subwords" if translates else "first 24 tokens",
         "cannot run this" if translates else "saved_model_cli run",
+        *(f"`{character}`" for character in exporting.MISREAD),
     ):
         assert text in card, text
     assert translates == ("import tensorflow_text" in card)
 
 
-def test_the_script_answers_lines(exported):
+def test_the_script_answers_lines_in_any_folder(exported, tmp_path):
     run, folder, _ = exported
-    check_script(run, folder)
+    check_script(run, shutil.copytree(folder, tmp_path / "moved [1]/\\"))
 
 
 def check_script(run, folder):
