@@ -18,6 +18,8 @@ from common.paths import check_writable_folder, is_remote, remove_folder
 PREFIX, LOCK = "transevolve-unfinished-", ".lock"
 # What a file system says that has no locks, as some network mounts have none.
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+# Of a write, which does not name the file; NumPy's has no number.
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, None}
 
 logger = logging.getLogger("transevolve")
 
@@ -48,8 +50,14 @@ def cached(folder: Path, make: Callable[[Path], None]) -> Path:
         logger.warning("warning: %s; the next run makes %s again", error, folder.name)
         return cached(Path(_temporary_folder().name, folder.name), make)
     with unfinished(folder.parent) as new:
-        make(new)
-        checksums.write(new, [path.name for path in new.iterdir()])
+        try:
+            make(new)
+            checksums.write(new, [path.name for path in new.iterdir()])
+        except OSError as error:
+            if error.filename or error.errno not in FULL:
+                raise
+            reason = error.strerror or f"{error}, disk full or ulimit -f too low"
+            raise OSError(error.errno, reason, str(folder)) from None
         _put(new, folder)
     return folder
 

@@ -11,7 +11,7 @@ SECONDS = 0.5
 SECONDS_IN_LOG = 30
 
 
-class LogHandler(logging.StreamHandler):
+class LinesAboveBars(logging.StreamHandler):
     """Writes messages above the bars of a terminal, each on lines of its own."""
 
     def emit(self, record):

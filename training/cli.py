@@ -1,8 +1,10 @@
 """What the scripts share: quiet logs, and mistakes of the user in one line."""
 
 import ast
+import errno
 import logging
 import os
+import resource
 import sys
 from collections.abc import Callable, Iterable
 
@@ -20,7 +22,7 @@ from ml_collections import config_flags  # noqa: E402
 
 from common import streams  # noqa: E402
 from common.fields import fail  # noqa: E402
-from common.progress import LogHandler  # noqa: E402
+from common.progress import LinesAboveBars  # noqa: E402
 from training.interruption import EXIT_CODE, Interrupted  # noqa: E402
 
 
@@ -66,9 +68,15 @@ def explain(error: Exception) -> str | None:
     """What to say of a machine that lacks something; None for a fault of this code."""
     import tensorflow as tf
 
-    text = " ".join(str(error).split())[:400]
+    # TensorFlow names its operations first, in double braces.
+    text = " ".join(str(error).split()).split("}} ")[-1][:400]
+    if isinstance(error, OSError) and error.filename:
+        text = f"{error.filename}: {error.strerror}"
+    if os.strerror(errno.EFBIG) in text:
+        limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        return f"{text}; expected a limit above {limit:,} bytes a file, see ulimit -f"
     if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}" if error.filename else text
+        return text
     missing = (
         tf.errors.PermissionDeniedError,
         tf.errors.UnauthenticatedError,
@@ -158,7 +166,7 @@ def log_to_stderr():
     absl_logging.set_verbosity(absl_logging.ERROR)
     logger = logging.getLogger("transevolve")
     logger.setLevel(logging.INFO)
-    logger.addHandler(LogHandler(sys.stderr))
+    logger.addHandler(LinesAboveBars(sys.stderr))
     logger.propagate = False
 
 

@@ -280,7 +280,6 @@ class Loop:
             self.state.log_sum = self.log.sum
             start = time.monotonic()
             self.trainer.check_weights()
-            self.log.flush()
             self.checkpoints.save(kind, self.state)
             self._saves.append(time.monotonic() - start)
         self._saved = (self.state.step, time.monotonic())

@@ -113,13 +113,8 @@ class MetricsLog:
             )
             hparams.hparams(fields)
 
-    def flush(self) -> None:
-        """Writes what TensorBoard's files still lack, so that a kill loses none."""
-        for writer in self._writers.values():
-            writer.flush()
-
     def close(self) -> None:
-        """Closes TensorBoard's files."""
+        """Writes what TensorBoard's files still lack."""
         for writer in self._writers.values():
             writer.close()
 

@@ -129,3 +129,19 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", flock)
     assert (cached(tmp_path / "it", write) / "a").read_text() == "content"
     assert sorted(os.listdir(tmp_path)) == ["it", f"{PREFIX}1{LOCK}"]
+
+
+@pytest.mark.parametrize(
+    "error, reason",
+    [
+        (OSError(errno.EFBIG, "File too large"), "File too large"),
+        (OSError("9 requested and 4 written"), "9 requested and 4 written, disk full"),
+    ],
+)
+def test_what_could_not_be_written_is_named(tmp_path, error, reason):
+    def full(folder):
+        raise error
+
+    with pytest.raises(OSError, match=f"{reason}.*'{tmp_path}/it'"):
+        cached(tmp_path / "it", full)
+    assert not list(tmp_path.iterdir())

@@ -11,14 +11,14 @@ import termios
 import pytest
 
 from common import progress
-from common.progress import LogHandler, progress_bar
+from common.progress import LinesAboveBars, progress_bar
 from tests.conftest import ROOT
 
 
 def work(stream, num_steps=4):
     """A bar within a bar, and messages."""
     logger = logging.Logger("of a test")
-    logger.addHandler(LogHandler(stream))
+    logger.addHandler(LinesAboveBars(stream))
     with progress_bar(desc="training", total=num_steps, unit=" steps") as bar:
         for step in range(num_steps):
             with progress_bar(desc="validating", total=2, leave=False) as inner:

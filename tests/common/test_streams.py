@@ -12,9 +12,9 @@ import logging, os, sys
 from contextlib import suppress
 from common import streams
 streams.secure()
-from common.progress import LogHandler, progress_bar
+from common.progress import LinesAboveBars, progress_bar
 logger = logging.getLogger("transevolve")
-logger.addHandler(LogHandler(sys.stderr))
+logger.addHandler(LinesAboveBars(sys.stderr))
 for _ in progress_bar(range(3), desc="working"):
     logger.warning("a message")
     print("another", file=sys.stderr)

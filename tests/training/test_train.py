@@ -1,12 +1,15 @@
 """A whole training in one process."""
 
+import resource
 from contextlib import suppress
 
 import pytest
 import tensorflow as tf
 
+from tests import forked
 from tests.scripts import listops_config, metrics
 from training import test_scores
+from training.cli import explain
 from training.evaluation import evaluate
 from training.evaluator import Evaluator
 from training.strategy import make_strategy
@@ -61,6 +64,27 @@ def test_a_full_disk_leaves_the_last_checkpoint_sound(tmp_path, monkeypatch, cap
     assert not (tmp_path / "run/checkpoints/last/40").exists()
     assert train_and_evaluate(config, tmp_path / "run")["step"] == 40
     assert "going on from step 20" in caplog.text
+
+
+def train_with_small_files(cache, workdir):
+    """Why a training ends whose files may have 20,000 bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+    try:
+        train_and_evaluate(listops_config(cache), workdir)
+    except Exception as error:
+        return explain(error)
+
+
+def test_a_limit_of_files_leaves_the_last_checkpoint_sound(tmp_path):
+    cache, run = tmp_path / "cache", tmp_path / "run"
+    train_and_evaluate(listops_config(cache, **{"train.epochs": 1}), run)
+    message = forked.call(train_with_small_files, cache, run)
+    assert message.startswith(f"{run}/checkpoints/") and "\n" not in message
+    assert message.endswith(
+        "; expected a limit above 20,000 bytes a file, see ulimit -f"
+    )
+    assert [path.name for path in (run / "checkpoints/last").iterdir()] == ["20"]
+    assert not list(run.rglob("unfinished*"))
 
 
 def test_a_loss_that_explodes_is_warned_about(tmp_path, caplog):

@@ -124,7 +124,6 @@ def test_the_log_goes_on_after_the_lines_of_the_checkpoint(tmp_path):
     for step in range(3):
         log.write("train", step, {"loss": 0.5})
     assert log.lines == 3
-    log.flush()
     with open(tmp_path / "metrics.jsonl", "a") as file:
         file.write('{"step": 3, "spl')
     path = tmp_path / "metrics.jsonl"
@@ -133,7 +132,6 @@ def test_the_log_goes_on_after_the_lines_of_the_checkpoint(tmp_path):
     log.write("train", 7, {"loss": 0.5})
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [line[:10] for line in lines] == ['{"step": 0', '{"step": 1', '{"step": 7']
-    log.flush()
     events = EventAccumulator(str(tmp_path / "tensorboard/train")).Reload()
     assert [event.step for event in events.Tensors("loss")] == [0, 1, 7]
     last = log.sum
