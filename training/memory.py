@@ -63,8 +63,9 @@ logger = logging.getLogger("transevolve")
 def check_model(config, vocabulary_size: int, strategy) -> None:
     """Checks, before a model is built, that a device can hold it at all.
 
-    Counted are the embedding and the encoder's feed-forwards, as weights with Adam's
-    two moments. Rotations are no weights, but drawing them takes no less.
+    Counted are the embedding, a square matrix and the encoder's feed-forwards, as
+    weights with Adam's two moments. Rotations are no weights, but drawing them takes no
+    less.
 
     Args:
       config: the `model` part of a config.
@@ -76,7 +77,7 @@ def check_model(config, vocabulary_size: int, strategy) -> None:
     """
     feed_forwards = ARCHITECTURES[config.architecture].num_feed_forwards(config)
     width, inner = config.hidden_dim, config.ffn_dim
-    size = width * (vocabulary_size + 2 * inner * feed_forwards)
+    size = width * (vocabulary_size + width + 2 * inner * feed_forwards)
     if short := shortage(3 * 4 * size, strategy):
         raise UserError(
             f"expected memory for {size:,} weights or more, {short}; a smaller "
