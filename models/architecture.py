@@ -39,8 +39,8 @@ class Architecture(NamedTuple):
       fields: of the `model` part of a config, its own.
       check: function of the `model` part of a config that raises `UserError` if its
         values do not fit together.
-      num_feed_forwards: function of the `model` part of a config; how many the encoder
-        has of (hidden_dim, ffn_dim) and back, by which memory is bounded from below.
+      least_size: function of the `model` part of a config: so many weights, or as much
+        memory, its encoder needs at least.
     """
 
     encoder: type
@@ -48,4 +48,4 @@ class Architecture(NamedTuple):
     variants: Mapping[str, Variant]
     fields: Mapping[str, Field] = {}
     check: Callable[[Any], None] = lambda config: None
-    num_feed_forwards: Callable[[Any], int] = lambda config: 0
+    least_size: Callable[[Any], int] = lambda config: 0

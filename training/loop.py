@@ -103,8 +103,7 @@ class Loop:
         except NotFiniteError as error:
             raise NotFiniteError(
                 f"{error}; nothing was saved since step {self._saved[0]}; in another "
-                "workdir, a lower --config.train.learning_rate_max may help, or "
-                "--config.train.clip_norm=1"
+                f"workdir, {_advice(self.settings)}"
             ) from None
         except (Interrupted, DataError) as error:
             state.step = self.trainer.step
@@ -196,11 +195,11 @@ class Loop:
         if is_told and loss > 100 * max(self._lowest_loss, SMALL_LOSS):
             logger.warning(
                 "warning: step %d: the loss is %.3g, and was %.3g before; in another "
-                "workdir, a lower --config.train.learning_rate_max may help, or "
-                "--config.train.clip_norm=1",
+                "workdir, %s",
                 self.trainer.step,
                 loss,
                 self._lowest_loss,
+                _advice(self.settings),
             )
             self._lowest_loss = math.inf
         self._lowest_loss = min(self._lowest_loss, loss)
@@ -283,6 +282,20 @@ class Loop:
             self.checkpoints.save(kind, self.state)
             self._saves.append(time.monotonic() - start)
         self._saved = (self.state.step, time.monotonic())
+
+
+def _advice(settings):
+    """What may help where a loss grows out of bounds, or out of the numbers."""
+    advice = [
+        "a lower --config.train.learning_rate_max may help",
+        "--config.train.clip_norm=1",
+    ]
+    # Then the first moment may outlive the second, and be divided by ε alone.
+    if settings.adam_beta_2 < settings.adam_beta_1**2:
+        advice.append("a --config.train.adam_beta_2 above the square of adam_beta_1")
+    if settings.adam_epsilon < 1e-9:
+        advice.append("a larger --config.train.adam_epsilon")
+    return ", or ".join(advice)
 
 
 def _next_multiple(step, interval):

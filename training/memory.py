@@ -63,8 +63,8 @@ logger = logging.getLogger("transevolve")
 def check_model(config, vocabulary_size: int, strategy) -> None:
     """Checks, before a model is built, that a device can hold it at all.
 
-    Counted are the embedding and the encoder's feed-forwards, as weights with Adam's
-    two moments. Rotations are no weights, but drawing them takes no less.
+    Its embedding and the least that its encoder needs are counted, as weights with
+    Adam's two moments.
 
     Args:
       config: the `model` part of a config.
@@ -74,14 +74,14 @@ def check_model(config, vocabulary_size: int, strategy) -> None:
     Raises:
       UserError: if a device has less memory than that.
     """
-    feed_forwards = ARCHITECTURES[config.architecture].num_feed_forwards(config)
-    width, inner = config.hidden_dim, config.ffn_dim
-    size = width * (vocabulary_size + 2 * inner * feed_forwards)
+    size = config.hidden_dim * vocabulary_size
+    size += ARCHITECTURES[config.architecture].least_size(config)
     if short := shortage(3 * 4 * size, strategy):
         raise UserError(
-            f"expected memory for {size:,} weights or more, {short}; a smaller "
-            f"--config.model.hidden_dim={width} needs less, and so does a smaller "
-            f"--config.model.ffn_dim={inner}, fewer layers or a smaller vocabulary"
+            f"expected memory for the model, {short}; a smaller "
+            f"--config.model.hidden_dim={config.hidden_dim} needs less, and so does a "
+            f"smaller --config.model.ffn_dim={config.ffn_dim}, fewer layers or a "
+            "smaller vocabulary"
         )
 
 

@@ -21,6 +21,15 @@ def check(config):
         fail("model.num_depths", expected, config.num_depths)
 
 
+def least_size(config) -> int:
+    """Weights of the encoder's feed-forwards, or what drawing a rotation takes."""
+    if config.feed_forward == "rotation":
+        return max(config.hidden_dim, config.ffn_dim) ** 2
+    return (
+        config.num_blocks * config.num_depths * 2 * config.hidden_dim * config.ffn_dim
+    )
+
+
 def _variant(feed_forward, num_blocks):
     """One block of depth 6, or two of depth 3 (section 7.1)."""
     arguments = {
@@ -55,5 +64,5 @@ ARCHITECTURE = Architecture(
         ),
     },
     check=check,
-    num_feed_forwards=lambda config: config.num_blocks * config.num_depths,
+    least_size=least_size,
 )

@@ -13,6 +13,12 @@ def check(config):
         fail("model.hidden_dim", expected, config.hidden_dim)
 
 
+def least_size(config) -> int:
+    """Weights of the encoder's feed-forwards and projections."""
+    width = config.hidden_dim
+    return config.num_layers * (2 * width * config.ffn_dim + 4 * width**2)
+
+
 ARCHITECTURE = Architecture(
     encoder=TransformerEncoder,
     decoder=TransformerDecoder,
@@ -21,5 +27,5 @@ ARCHITECTURE = Architecture(
         "num_layers": integer("Layers of encoder and of decoder.", maximum=MOST_LAYERS)
     },
     check=check,
-    num_feed_forwards=lambda config: config.num_layers,
+    least_size=least_size,
 )

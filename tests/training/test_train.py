@@ -34,13 +34,22 @@ def test_a_program_for_each_shape_trains_as_one_for_all(tmp_path, monkeypatch):
 
 
 def test_what_is_not_finite_ends_the_run_and_is_not_saved(tmp_path, caplog, capsys):
-    wild = {"train.learning_rate_max": 1e30, "train.checkpoint_every": "4 steps"}
-    changes = {**wild, "train.steps_per_loop": 1, "train.log_every": 1}
+    wild = {"train.learning_rate_max": 1e10, "train.checkpoint_every": "4 steps"}
+    changes = {
+        **wild,
+        "train.warmup_steps": 1,
+        "train.adam_beta_2": 0.8,
+        "train.steps_per_loop": 1,
+        "train.log_every": 1,
+    }
     config = listops_config(tmp_path / "cache", **changes)
-    with pytest.raises(
-        NotFiniteError, match="nothing was saved since step 0; in another workdir, a"
-    ):
+    with pytest.raises(NotFiniteError) as error:
         train_and_evaluate(config, tmp_path / "run")
+    assert str(error.value).endswith(
+        "nothing was saved since step 0; in another workdir, a lower "
+        "--config.train.learning_rate_max may help, or --config.train.clip_norm=1, or "
+        "a --config.train.adam_beta_2 above the square of adam_beta_1"
+    )
     assert not (tmp_path / "run/checkpoints/last").exists()
     for row in metrics(tmp_path / "run"):  # valid JSON
         assert row["step"] < 4
