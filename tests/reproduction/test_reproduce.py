@@ -189,6 +189,26 @@ def test_nothing_is_done_again(made):
     assert "# Table 3: text classification" in result.stdout
 
 
+def test_a_run_whose_log_lost_its_end_has_not_finished(made):
+    """Its checkpoint counts more lines, and a table takes it up again to say so."""
+    name = "listops/transformer/seed-0"
+    path = made / "output/runs/smoke" / name / "metrics.jsonl"
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: len(lines) // 2]))
+    reason = f"{path}: expected the {len(lines)} lines that were written before the"
+    result = forked.run("reproduce.py", [f"--report={path.parent}"])
+    assert reason in scripts.last_line(result)
+    result = forked.run("reproduce.py", arguments(made, "4", only=f"^{name}"))
+    assert scripts.last_line(result) == f"error: 1 runs failed: {name}"
+    assert f"damaged, so the run is taken up again: {reason}" in result.stderr
+    report = (made / "output/results/smoke/report.html").read_text()
+    assert f"The run {name} is left out: {reason}" in report
+    path.write_bytes(whole)
+    result = forked.run("reproduce.py", arguments(made, "4", only=f"^{name}"))
+    assert result.returncode == 0 and runs_of(made)[name].state == survey.FINISHED
+
+
 def test_a_run_that_is_only_evaluated_knows_how_many_pairs_it_had(made):
     """As one that was stopped while it translated: a verdict hangs on it."""
     name = "multi30k-en-de/transformer/seed-0"
