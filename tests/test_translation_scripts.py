@@ -107,7 +107,7 @@ def test_lines_are_translated(run):
         "evaluate.py",
         f"--workdir={run}",
         "--interactive",
-        input_text="two five\n\none\n",
+        input_text="\ufefftwo five\n\none\n",  # a byte order mark is no text
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout == "zwei fünf\n\neins\n"

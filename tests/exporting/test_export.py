@@ -221,9 +221,9 @@ def test_the_script_answers_lines_in_any_folder(exported, tmp_path):
 def check_script(run, folder):
     lines = ["[MAX 1 2 ]", "", "a film about news", "[MAX " + 1024 * "1 " + "]"]
     command = [sys.executable, "-I", folder / "answer.py"]
-    text = "".join(line + "\n" for line in lines)
+    text = "\ufeff" + "".join(line + "\n" for line in lines)  # as some editors begin
     done = subprocess.run(
-        command, input=text, capture_output=True, text=True, cwd=folder
+        command, input=text, capture_output=True, encoding="utf-8", cwd=folder
     )
     answers = run.predict(lines)
     assert done.stdout.splitlines() == [str(answer) for answer in answers]
