@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from common.errors import UserError
 from common.paths import write_whole
+from models import count_parameters
 from training.run import load_run
 from training.strategy import announce
 from training.tasks.task import Evaluation
@@ -85,7 +86,7 @@ def _evaluate(run, split, average_checkpoints, decode=None, attention=None):
         "task": run.config.task,
         "variant": run.config.variant,
         "split": split,
-        "parameters": run.model.count_params(),
+        "parameters": count_parameters(run.model),
         **found.scores,
     }
     name = result_name(split, average_checkpoints, decode, attention)
