@@ -11,6 +11,7 @@ import tensorflow as tf
 from benchmarks import checkout, models, pytorch
 from common.errors import UserError
 from configs import char_imdb, multi30k
+from models import count_parameters
 from models.convert import fold_rotations
 from models.products import Product
 from training.memory import predicted_bytes
@@ -92,7 +93,7 @@ def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepar
     make = _training if setting.mode == "train" else _inference
     call, wanted, model = make(name, setting, batch_size, length)
     products = models.products(model, batch_size, length)
-    return Prepared(call, wanted, model.count_params(), products)
+    return Prepared(call, wanted, count_parameters(model), products)
 
 
 def _peer(name, setting, batch_size, length):

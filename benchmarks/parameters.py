@@ -9,7 +9,13 @@ from configs.published import TRANSLATION_PARAMETERS
 from data import DATASETS
 from data.tokenizers.bytes import ByteTokenizer
 from data.tokenizers.symbols import SymbolTokenizer
-from models import build_classifier, build_encoder_decoder, can_decode, variants
+from models import (
+    build_classifier,
+    build_encoder_decoder,
+    can_decode,
+    count_parameters,
+    variants,
+)
 
 BERT_UNCASED = 30_522
 TRANSLATION_VOCABULARY = 32_000
@@ -50,7 +56,7 @@ def measure() -> Iterator[dict]:
         num_classes = len(DATASETS[dataset].CLASS_NAMES)
 
         def classifier(config, sizes=(vocabulary_size, num_classes)):
-            return build_classifier(config, *sizes).count_params()
+            return count_parameters(build_classifier(config, *sizes))
 
         for name in names:
             yield {
@@ -72,4 +78,5 @@ def _forms(name, size, count_one):
 
 
 def _translation(config):
-    return build_encoder_decoder(config, TRANSLATION_VOCABULARY).count_params()
+    model = build_encoder_decoder(config, TRANSLATION_VOCABULARY)
+    return count_parameters(model)

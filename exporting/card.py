@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from common.errors import UserError
 from inference.text_model import TextModel
+from models import count_parameters
 from reporting.tables import markdown_table
 from training.run import Run
 
@@ -37,7 +38,7 @@ def write(
         "task": config.task,
         "variant": config.variant,
         "data": data.dataset,
-        "parameters": f"{run.model.count_params():,}",
+        "parameters": f"{count_parameters(run.model):,}",
         "numbers stored": f"{stored:,}",
         "weights": weights,
         "stored as": dtype,

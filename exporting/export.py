@@ -17,6 +17,7 @@ from common.errors import UserError
 from common.paths import check_writable_folder, make_local_path
 from exporting import card
 from inference.text_model import TextModel
+from models import count_parameters
 from models.convert import fold_rotations
 from training.run import Run, load_run
 
@@ -109,7 +110,7 @@ def export(
     return {
         "export": str(output / VERSION),
         "signatures": list(text_model.signatures),
-        "parameters": run.model.count_params(),
+        "parameters": count_parameters(run.model),
         "bytes": sum(path.stat().st_size for path in files),
         **rounding,
     }

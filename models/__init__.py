@@ -4,8 +4,11 @@ To add a model, write its file with an `Architecture` and name it in `ARCHITECTU
 add an attention, see `models.attention`.
 """
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
+
+import keras
 
 from common.fields import choice, integer, rate
 from models.architecture import Architecture
@@ -121,6 +124,13 @@ def _attentions(architecture):
     return found
 
 
+def inert_weights(config: Mapping) -> tuple[str, ...]:
+    """Names of weights, of the `model` part of a config, that no output depends on."""
+    if "attention" not in config:
+        return ()
+    return _mechanism(config).inert_weights
+
+
 def can_encode(config: Mapping) -> bool:
     """Whether the `model` part of a config can be an encoder."""
     return _serves(config, {"self"})
@@ -140,8 +150,11 @@ def can_be_causal(config: Mapping) -> bool:
 def _serves(config, uses):
     if "attention" not in config:
         return True
-    mechanism = MECHANISMS[config["architecture"]][config["attention"]["name"]]
-    return uses <= set(mechanism.uses)
+    return uses <= set(_mechanism(config).uses)
+
+
+def _mechanism(config):
+    return MECHANISMS[config["architecture"]][config["attention"]["name"]]
 
 
 def build_classifier(
@@ -211,6 +224,11 @@ def build_encoder_decoder(
     )
     model.build((None, None))
     return model
+
+
+def count_parameters(model: keras.Model) -> int:
+    """How many numbers training may change: no counters, nor the states of seeds."""
+    return sum(math.prod(weight.shape) for weight in model.trainable_weights)
 
 
 def _parts(config):

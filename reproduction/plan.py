@@ -11,6 +11,7 @@ import tensorflow as tf
 from common.errors import UserError
 from common.json_files import check_numbers, read_object
 from common.progress import progress_bar
+from models import count_parameters
 from models.fidelity import official_choices
 from reproduction import survey
 from reproduction.experiment import Experiment, Places
@@ -195,7 +196,7 @@ def _costs(experiment, places, strategy):
     evaluations = sum(1 + average for _, average in experiment.setting.evaluations)
     call, times = task.evaluation_sample(model, experiment.setting.splits[-1], strategy)
     seconds += _seconds(call, evaluations * times)
-    parameters = model.count_params()
+    parameters = count_parameters(model)
     copies = settings.keep_checkpoints + 2  # the best one, and one to go on from
     return {
         "parameters": parameters,

@@ -3,7 +3,7 @@
 import json
 import logging
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -24,12 +24,28 @@ WEIGHTS, STATE = "weights", "state.json"
 UNFINISHED = "unfinished-"
 # Readings, of which each finds that its checkpoint was removed meanwhile.
 MOST_READINGS = 10
+SEED = "seed_generator_state"
+# Variables that an error lists.
+NAMED = 4
 
 logger = logging.getLogger("transevolve")
 
 
 class OtherModelError(UserError):
-    """A checkpoint is of a model with other variables."""
+    """A checkpoint is of a model with other variables.
+
+    Attributes:
+      weights: in words, those that either does not have, or in another shape.
+    """
+
+    def __init__(self, folder, weights):
+        self.weights = ", ".join(weights[:NAMED])
+        if len(weights) > NAMED:
+            self.weights += f" and {len(weights) - NAMED} more"
+        super().__init__(
+            f"{folder}: expected the variables of this model, found others: "
+            f"{self.weights}; open the run with the code that trained it"
+        )
 
 
 class RemovedError(DamagedError):
@@ -72,16 +88,26 @@ class Checkpoints:
       model: what evaluation needs.
       optimizer: None where nothing is trained; only then may it be missing.
       keep: how many of `last/` to keep.
+      unused: names of weights that a checkpoint may have and the model has not.
     """
 
-    def __init__(self, workdir: Path, model, optimizer=None, keep: int = 1):
+    def __init__(
+        self,
+        workdir: Path,
+        model,
+        optimizer=None,
+        keep: int = 1,
+        unused: Collection[str] = (),
+    ):
         self.model = model
+        self._unused = unused
         self._keep = {LAST: keep, BEST: 1, RESUME: 1}
         # Variables are named one by one: TensorFlow's own walk through a Keras 3
         # model misses layers within lists, and the states of dropout seeds.
-        parts = {"model": _named(model)}
+        self._weights = _named(model)
+        parts = {"model": {**self._weights, "seeds": _seeds(model)}}
         if optimizer is not None:
-            parts["optimizer"] = _named(optimizer)
+            parts["optimizer"] = {**_named(optimizer), "seeds": _seeds(optimizer)}
         self._whole = optimizer is not None
         self._tensors = tf.train.Checkpoint(**parts)
         self._folder = make_path(workdir, "--workdir") / "checkpoints"
@@ -180,17 +206,10 @@ class Checkpoints:
         def read():
             with _checked(self._best()) as folder:
                 reader = tf.train.load_checkpoint(str(folder / WEIGHTS))
-                keys = reader.get_variable_to_shape_map()
-                return {key: reader.get_tensor(key) for key in keys}
+                keys = _keys(reader)
+                return {path: reader.get_tensor(key) for path, key in keys.items()}
 
-        found = {}
-        for key, value in _read_again(read).items():
-            part, _, rest = key.partition("/")
-            name = rest.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
-            if part == "model" and not name.startswith("seeds/"):
-                # As TensorFlow writes names with slashes.
-                found[name.replace(".S", "/").replace("..", ".")] = value
-        return found
+        return _read_again(read)
 
     def restore_average(self, count: int) -> None:
         """Restores the mean of the weights of the last `count` checkpoints.
@@ -233,19 +252,43 @@ class Checkpoints:
 
     def _restore(self, folder) -> RunState:
         with _checked(folder) as plain:
+            self._check_weights(folder, tf.train.load_checkpoint(str(plain / WEIGHTS)))
             status = self._tensors.read(str(plain / WEIGHTS))
             fields = json.loads((plain / STATE).read_text())
         try:
             if self._whole:
                 status.assert_consumed()
             else:
+                # The optimizer's are of no use here.
                 status.assert_existing_objects_matched().expect_partial()
         except AssertionError:
-            raise OtherModelError(
-                f"{folder}: expected the variables of this model, found others; open "
-                "the run with the code that trained it"
-            ) from None
+            raise OtherModelError(folder, ["seeds or an optimizer's"]) from None
         return RunState(**{**fields, "totals": Totals(*fields["totals"])})
+
+    def _check_weights(self, folder, reader):
+        sizes, keys = reader.get_variable_to_shape_map(), _keys(reader)
+        stored = {path: sizes[key] for path, key in keys.items()}
+        expected = {path: list(weight.shape) for path, weight in self._weights.items()}
+        weights = [
+            path
+            for path in sorted(stored.keys() | expected.keys())
+            if stored.get(path) != expected.get(path)
+            and (path in expected or path.rpartition("/")[2] not in self._unused)
+        ]
+        if weights:
+            raise OtherModelError(folder, weights)
+
+
+def _keys(reader):
+    """{path: key in a checkpoint} of a model's weights."""
+    keys = {}
+    for key in reader.get_variable_to_shape_map():
+        part, _, rest = key.partition("/")
+        name = rest.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
+        if part == "model" and not name.startswith("seeds/"):
+            # As TensorFlow writes names with slashes.
+            keys[name.replace(".S", "/").replace("..", ".")] = key
+    return keys
 
 
 def _remove(folder):
@@ -299,18 +342,20 @@ def _without_patterns(folder):
 
 
 def _named(owner):
-    """{path: tf.Variable} of a model or an optimizer; seeds by their order.
+    """{path: tf.Variable} of a model or an optimizer, its seeds apart.
 
     Raises:
       ValueError: if two variables share a path: one of them would not be saved.
     """
-    seeds, named = [], {}
+    named = {}
     for variable in owner.variables:
-        if variable.name == "seed_generator_state":
-            # Keras counts these names up over the process.
-            seeds.append(variable.value)
-        elif variable.path in named:
+        if variable.path in named:
             raise ValueError(f"{variable.path}: two variables have this path")
-        else:
+        if variable.name != SEED:
             named[variable.path] = variable.value
-    return {**named, "seeds": seeds}
+    return named
+
+
+def _seeds(owner):
+    """By their order: Keras counts their paths up over the process."""
+    return [variable.value for variable in owner.variables if variable.name == SEED]

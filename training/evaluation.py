@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from common.errors import UserError
 from common.paths import check_writable_folder, write_whole
+from models import count_parameters
 from training.run import load_run
 from training.strategy import announce
 from training.tasks.task import Evaluation
@@ -106,7 +107,7 @@ def _evaluate(run, split, average_checkpoints):
         "task": run.config.task,
         "variant": run.config.variant,
         "split": split,
-        "parameters": run.model.count_params(),
+        "parameters": count_parameters(run.model),
         **found.scores,
     }
     try:

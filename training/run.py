@@ -11,7 +11,7 @@ import tensorflow as tf
 from common.errors import UserError
 from common.paths import make_path
 from inference.text_model import TextModel, list_of_texts
-from models import in_form, variant_config
+from models import in_form, inert_weights, variant_config
 from models.convert import fold_rotations
 from training import config as configuration
 from training import workdir as workdirs
@@ -103,7 +103,8 @@ def load_run(
         checkpoints instead of the best one.
       decode: fields of the config's `decode` part to use instead of the run's.
       attention: the form of attention to have, as in "linear-favor", instead of the
-        run's; see `models.in_form`. The weights stay as they are.
+        run's; see `models.in_form`. The weights stay as they are, and none but inert
+        ones may go unused. In the form that it has the run keeps its own fields.
       strategy: to evaluate under; None for one device, which `predict` wants.
       data_dir: where the run's data lies now, instead of the config's `data.dir`.
 
@@ -124,6 +125,7 @@ def load_run(
                 f"{config.task}"
             )
         config.decode.update(decode)
+    unused = inert_weights(config.model) if attention else ()
     if attention:
         _take_form(config, attention)
     if data_dir is not None:
@@ -133,26 +135,29 @@ def load_run(
     strategy = strategy or make_strategy("one_device")
     with strategy.scope():
         model = task.build_model()
-    checkpoints = Checkpoints(workdir, model)
+    checkpoints = Checkpoints(workdir, model, unused=unused)
     try:
         if average_checkpoints:
             checkpoints.restore_average(average_checkpoints)
         else:
             checkpoints.restore_best()
-    except OtherModelError:
+    except OtherModelError as error:
         if not attention:
             raise
         raise UserError(
             f"--attention={attention}: expected a form with the weights that the run "
-            "has, found one with others"
+            f"has, found a difference in {error.weights}"
         ) from None
     return Run(workdir, config, task, model, checkpoints, strategy)
 
 
 def _take_form(config, attention):
     try:
-        config.variant = in_form(config.variant, attention)
+        variant = in_form(config.variant, attention)
     except ValueError as error:
         raise UserError(f"--attention: {error}") from None
+    if variant == config.variant:
+        return  # whose fields may not be those of the variant
+    config.variant = variant
     with config.unlocked():
-        config.model.attention = variant_config(config.variant)["attention"]
+        config.model.attention = variant_config(variant)["attention"]

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from common.errors import UserError
 from common.paths import make_path
+from models import count_parameters
 from training import config as configuration
 from training import memory
 from training import workdir as workdirs
@@ -96,7 +97,7 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
     memory.check_model(config.model, task.tokenizer.vocabulary_size, strategy)
     with strategy.scope():
         model = task.build_model()
-    logger.info("%s: %d parameters", config.variant, model.count_params())
+    logger.info("%s: %d parameters", config.variant, count_parameters(model))
     trainer = Trainer(model, task.losses, config.train, strategy)
     keep = config.train.keep_checkpoints
     checkpoints = Checkpoints(workdir, model, trainer.optimizer, keep)

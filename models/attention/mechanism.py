@@ -75,7 +75,8 @@ class Attention(keras.layers.Layer):
         {"": {"feature_map": "elu1"}, "favor": {"feature_map": "favor"}}.
       fields: {hyperparameter: `common.fields.Field`}, unless `fields_of` says more.
       inert_weights: names of weights on which no output depends. Converting a model
-        drops them, or leaves them as initialised.
+        drops them, or leaves them as initialised, and a run in another form leaves
+        them unused.
 
     Its matrix products as self-attention, for operation counts, are
     `attention.products(batch_size, length)`, a list of `models.products.Product`.

@@ -16,6 +16,7 @@ import tensorflow as tf
 from common.errors import UserError
 from exporting import export as exporting
 from exporting.export import export
+from models import count_parameters
 from tests import scripts
 from tests.conftest import ROOT
 from tests.exporting.cases import config_of
@@ -288,6 +289,7 @@ def test_rounding_leaves_counters_alone(tmp_path):
     config.model.attention.redraw_every = 1
     run = load_run(untrained(config, tmp_path / "run"))
     (passes,) = run.model.non_trainable_weights
+    assert count_parameters(run.model) == run.model.count_params() - 1
     passes.assign(257)  # bfloat16 has 256 and 258
     exporting._round(run, run.model, "bfloat16")
     assert int(passes.value) == 257

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+import models
 from models import (
     build_classifier,
     build_encoder_decoder,
@@ -95,7 +96,7 @@ def count_parameters(build, *arguments):
         pytest.MonkeyPatch.context() as patch,
     ):
         draw_no_rotations(patch)
-        return build(*arguments).count_params()
+        return models.count_parameters(build(*arguments))
 
 
 def compiled(model, inputs):

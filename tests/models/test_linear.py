@@ -20,6 +20,7 @@ from tests.models.builders import (
     VOCABULARY_SIZE,
     at_once,
     build_any,
+    count_parameters,
     numpy,
     randomize,
     tokens,
@@ -68,6 +69,17 @@ def test_features_are_redrawn_in_training_alone(base):
     np.testing.assert_array_equal(passes[2], passes[3])
     assert (passes[1] != passes[2]).any()
     assert (numpy(model(x)) != passes[3]).any()
+
+
+@pytest.mark.parametrize("base", ["transevolve-fullff-2", "transformer"])
+def test_what_counts_passes_is_no_parameter(base):
+    config = SMALL_CONFIGS[f"{base}-linear-favor"]
+    redrawn = {**config, "attention": {**config["attention"], "redraw_every": 2}}
+    counts = [
+        count_parameters(build_classifier, model, VOCABULARY_SIZE, 4)
+        for model in (config, redrawn)
+    ]
+    assert counts[0] == counts[1]
 
 
 @pytest.mark.parametrize("exact", ["transevolve-fullff-2", "transformer"])

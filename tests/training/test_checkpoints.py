@@ -21,10 +21,10 @@ from training.metrics import Totals
 
 
 class Model(keras.Model):
-    def __init__(self, names=("a", "b")):
+    def __init__(self, names=("a", "b"), shape=()):
         super().__init__(name="model")
         for number, name in enumerate(names):
-            weight = self.add_weight(name=name, shape=(), initializer="zeros")
+            weight = self.add_weight(name=name, shape=shape, initializer="zeros")
             setattr(self, f"weight_{number}", weight)
         self.built = True
 
@@ -172,9 +172,27 @@ def test_those_that_are_always_removed_end_with_a_line(saved, tmp_path, monkeypa
 def test_those_of_another_model_are_refused(saved, tmp_path):
     saved((LAST, 10), (BEST, 10))
     other = Checkpoints(tmp_path, Model(("a", "c")))
+    said = (
+        "10: expected the variables of this model, found others: model/b, model/c; open"
+    )
     for restore in (other.resume, other.restore_best):
-        with pytest.raises(UserError, match="10: expected the variables of this model"):
+        with pytest.raises(UserError, match=said):
             restore()
+
+
+def test_a_weight_goes_unused_only_where_that_is_said(saved, tmp_path):
+    saved((BEST, 10))
+    model = Model(("a",))
+    with pytest.raises(UserError, match="found others: model/b; open"):
+        Checkpoints(tmp_path, model).restore_best()
+    Checkpoints(tmp_path, model, unused=("b",)).restore_best()
+    assert model.weight_0.numpy() == 10
+
+
+def test_weights_of_another_shape_are_refused(saved, tmp_path):
+    saved((BEST, 10))
+    with pytest.raises(UserError, match="found others: model/a, model/b; open"):
+        Checkpoints(tmp_path, Model(shape=(2,))).restore_best()
 
 
 def test_those_of_older_code_are_refused(saved, tmp_path):
