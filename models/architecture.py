@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from common.fields import Field
 
-# Building takes about a second for each.
-MOST_LAYERS = 1_000
+# A model of more takes many minutes to build and to trace, before its first update.
+MOST_LAYERS = 256
 
 
 class Variant(NamedTuple):
