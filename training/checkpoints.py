@@ -199,7 +199,7 @@ class Checkpoints:
         folder = self._best()
         checksums.check(folder)
         with _without_patterns(folder) as plain:
-            reader = tf.train.load_checkpoint(str(plain / WEIGHTS))
+            reader = _reader(plain)
             return {path: reader.get_tensor(key) for path, key in _keys(reader).items()}
 
     def restore_average(self, count: int) -> None:
@@ -240,7 +240,7 @@ class Checkpoints:
     def _restore(self, folder) -> RunState:
         checksums.check(folder)
         with _without_patterns(folder) as plain:
-            self._check_weights(folder, tf.train.load_checkpoint(str(plain / WEIGHTS)))
+            self._check_weights(folder, _reader(plain))
             status = self._tensors.read(str(plain / WEIGHTS))
         try:
             if self._whole:
@@ -265,6 +265,11 @@ class Checkpoints:
         ]
         if weights:
             raise OtherModelError(folder, weights)
+
+
+def _reader(folder):
+    # Not load_checkpoint, which takes the names' beginning for a remote folder.
+    return tf.compat.v1.train.NewCheckpointReader(str(folder / WEIGHTS))
 
 
 def _keys(reader):

@@ -11,6 +11,7 @@ from reporting.evaluation import markdown
 from tests.classification import settings, write_ag_news
 from tests.scripts import listops_config, metrics
 from training.evaluation import evaluate
+from training.run import load_run
 from training.train import train_and_evaluate
 
 pytestmark = pytest.mark.slow
@@ -38,6 +39,10 @@ def test_a_remote_run_is_as_a_local_one(memory, tmp_path):
     remote, _ = evaluate(str(memory / "run"))
     assert remote == local
     assert (memory / "run/results/test.json").exists()
+    # As `train.init_from` reads them.
+    run = load_run(str(memory / "run"))
+    weights = {weight.path for weight in run.model.weights}
+    assert run.checkpoints.best_weights().keys() == weights
     assert list((memory / "run/tensorboard/train").iterdir())
 
 
