@@ -72,13 +72,13 @@ def in_form(name: str, attention: str) -> str:
     """
     named = _named_variants()[name]
     architecture = named.config["architecture"]
-    found = {
-        suffix or attention_config.get("name"): suffix
+    suffixes = {
+        suffix or attention_config.get("name", "none"): suffix
         for suffix, attention_config in _attentions(architecture).items()
     }
-    if attention not in found:
-        raise ValueError(f"expected one of {', '.join(found)}, found {attention}")
-    return "-".join(filter(None, (named.base, found[attention])))
+    if attention not in suffixes:
+        raise ValueError(f"expected one of {', '.join(suffixes)}, found {attention}")
+    return "-".join(filter(None, (named.base, suffixes[attention])))
 
 
 def variant_config(name: str) -> dict:

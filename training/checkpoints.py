@@ -205,7 +205,7 @@ class Checkpoints:
 
         def read():
             with _checked(self._best()) as folder:
-                reader = tf.train.load_checkpoint(str(folder / WEIGHTS))
+                reader = _reader(folder)
                 keys = _keys(reader)
                 return {path: reader.get_tensor(key) for path, key in keys.items()}
 
@@ -252,7 +252,7 @@ class Checkpoints:
 
     def _restore(self, folder) -> RunState:
         with _checked(folder) as plain:
-            self._check_weights(folder, tf.train.load_checkpoint(str(plain / WEIGHTS)))
+            self._check_weights(folder, _reader(plain))
             status = self._tensors.read(str(plain / WEIGHTS))
             fields = json.loads((plain / STATE).read_text())
         try:
@@ -277,6 +277,11 @@ class Checkpoints:
         ]
         if weights:
             raise OtherModelError(folder, weights)
+
+
+def _reader(folder):
+    # Not load_checkpoint, which takes the names' beginning for a remote folder.
+    return tf.compat.v1.train.NewCheckpointReader(str(folder / WEIGHTS))
 
 
 def _keys(reader):

@@ -47,6 +47,10 @@ def test_a_remote_run_is_as_a_local_one(memory, tmp_path):
     remote, _ = evaluate(str(memory / "run"))
     assert remote == local
     assert (memory / "run/results/test.json").exists()
+    # As `train.init_from` reads them.
+    run = load_run(str(memory / "run"))
+    weights = {weight.path for weight in run.model.weights}
+    assert run.checkpoints.best_weights().keys() == weights
     assert list((memory / "run/tensorboard/train").iterdir())
 
 
