@@ -47,7 +47,7 @@ SEARCH = {
     "decode.extra_length": integer(
         "Tokens that a translation may be longer than its source.",
         minimum=0,
-        maximum=100_000,
+        maximum=10_000,
     ),
     "decode.batch_size": integer(
         "Sentences that are translated together.", maximum=100_000
