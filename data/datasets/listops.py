@@ -11,7 +11,13 @@ from common.fields import choice, fail, integer
 from common.paths import check_writable_folder, make_path
 from common.progress import progress_bar
 from data import files
-from data.datasets.listops_generator import OPERATORS, Size, apply_operator, generate
+from data.datasets.listops_generator import (
+    OPERATORS,
+    Size,
+    apply_operator,
+    generate,
+    mean_nodes,
+)
 from data.errors import DataError, bad_row
 from data.examples import Example
 
@@ -45,15 +51,24 @@ FIELDS = {
 }
 FILE_NAMES = {"train": "train", "validation": "val", "test": "test"}
 SETTINGS = "generated.json"
+# On average of a drawn tree's deepest level; a thousand trees are drawn together.
+NODES = 10_000
 HEADER = "Source\tTarget"
 ROWS_AT_A_TIME = 1024
 
 
 def check(config) -> None:
-    """Raises `UserError` if no length lies between `min_length` and `max_length`."""
+    """Raises `UserError` if no length lies between `min_length` and `max_length`, or if
+    drawing takes gigabytes for trees that are mostly too long."""
     if config.min_length + 1 >= config.max_length:
         expected = f"at least 2 below data.max_length={config.max_length}"
         fail("data.min_length", expected, config.min_length)
+    most = config.max_arguments
+    while config.source == "generate" and mean_nodes(config.max_depth, most) > NODES:
+        most -= 1
+    if config.max_arguments > most:
+        expected = f"at most {most:,} with data.max_depth={config.max_depth}"
+        fail("data.max_arguments", expected, config.max_arguments)
 
 
 def read(config, split: str) -> Iterator[Example | DataError]:

@@ -38,6 +38,12 @@ class Size(NamedTuple):
     max_arguments: int = 10
 
 
+def mean_nodes(max_depth: int, max_arguments: int) -> float:
+    """Nodes of a drawn tree's deepest level, on average."""
+    mean_arguments = (2 + max_arguments) / 2
+    return mean_arguments * (OPERATOR_PROBABILITY * mean_arguments) ** (max_depth - 2)
+
+
 def apply_operator(operator: str, arguments: list[int]) -> int:
     """The value of one operator: MED is the median's integer part, SM sums mod 10."""
     if operator == "[MIN":
