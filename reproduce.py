@@ -73,7 +73,8 @@ def main():
 
 
 def _compare():
-    from common.paths import check_writable_file, make_path, write_whole
+    from common.paths import make_path, write_whole
+    from common.writable import check_writable_file
     from reproduction.laptop import compare
 
     path = make_path(OUTPUT.value, "--output") / "report.md"
@@ -115,7 +116,8 @@ def _report():
 
 
 def _figure():
-    from common.paths import check_writable_file, make_path
+    from common.paths import make_path
+    from common.writable import check_writable_file
     from reproduction.evolution import evolution
     from reproduction.evolution_picture import draw
     from training.run import load_run

@@ -7,7 +7,8 @@ from absl import flags
 from ml_collections import config_flags
 
 from common.errors import UserError
-from common.paths import check_writable_file, make_path
+from common.paths import make_path
+from common.writable import check_writable_file
 
 FLAGS = flags.FLAGS
 MOST_TOKENS = 1_000_000

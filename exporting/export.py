@@ -14,7 +14,8 @@ import tensorflow as tf
 
 from common.cache import unfinished
 from common.errors import UserError
-from common.paths import check_writable_folder, make_local_path
+from common.paths import make_local_path
+from common.writable import check_writable_folder
 from exporting import card
 from inference.text_model import TextModel
 from models import count_parameters

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from common.errors import UserError
-from common.paths import check_writable_folder, write_whole
+from common.paths import write_whole
+from common.writable import check_writable_folder
 from models import count_parameters
 from training.run import load_run
 from training.strategy import announce
