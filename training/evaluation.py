@@ -62,14 +62,14 @@ def evaluate(
     except UserError as error:
         is_kept = False
         logger.warning("warning: %s; the result is not kept in a file", error)
-    result, found = _evaluate(run, split, average_checkpoints)
+    result, evaluation = _evaluate(run, split, average_checkpoints)
     if is_kept:
         name = result_name(split, average_checkpoints, decode, attention)
         try:
-            _keep(run, name, result, found)
+            _keep(run, name, result, evaluation)
         except OSError as error:
             logger.warning("warning: the result is not kept in a file: %s", error)
-    return result, found
+    return result, evaluation
 
 
 def evaluate_each(
@@ -91,14 +91,14 @@ def evaluate_each(
             run.checkpoints.restore_average(average_checkpoints)
         else:
             run.checkpoints.restore_best()
-        result, found = _evaluate(run, split, average_checkpoints)
-        _keep(run, result_name(split, average_checkpoints), result, found)
+        result, evaluation = _evaluate(run, split, average_checkpoints)
+        _keep(run, result_name(split, average_checkpoints), result, evaluation)
 
 
 def _evaluate(run, split, average_checkpoints):
     """Evaluates an open run with the weights that it has."""
     run.check_data(split)
-    found = run.task.evaluate(
+    evaluation = run.task.evaluate(
         run.model,
         split,
         run.strategy,
@@ -109,23 +109,23 @@ def _evaluate(run, split, average_checkpoints):
         "variant": run.config.variant,
         "split": split,
         "parameters": count_parameters(run.model),
-        **found.scores,
+        **evaluation.scores,
     }
     try:
         json.dumps(result, allow_nan=False)
     except ValueError:
         raise UserError(
-            f"--workdir={run.workdir}: expected finite scores, found {found.scores}; "
-            "the weights are of no use"
+            f"--workdir={run.workdir}: expected finite scores, found "
+            f"{evaluation.scores}; the weights are of no use"
         ) from None
-    return result, found
+    return result, evaluation
 
 
-def _keep(run, name, result, found):
+def _keep(run, name, result, evaluation):
     results = run.workdir / "results"
     results.mkdir(exist_ok=True)
-    if found.answers is not None:
-        text = "".join(line + "\n" for line in found.answers)
+    if evaluation.answers is not None:
+        text = "".join(line + "\n" for line in evaluation.answers)
         (results / f"{name}.txt").write_text(text, encoding="utf-8")
     write_whole(results / f"{name}.json", json.dumps(result) + "\n")
 

@@ -39,21 +39,21 @@ class MetricsLog:
 
     def __init__(self, workdir: Path, lines: int = 0, sum: str | None = None):
         self._path = workdir / NAME
-        found = self._path.read_bytes() if self._path.exists() else b""
-        kept = first_lines(workdir, lines, sum)
-        if sum is None and _follows_validation(found):
+        content = self._path.read_bytes() if self._path.exists() else b""
+        counted = first_lines(workdir, lines, sum)
+        if sum is None and _follows_validation(content):
             raise DamagedError(
                 f"{workdir / 'checkpoints'}: expected those of the validations in "
                 f"{self._path}, found none that is sound; put them back, or train anew "
                 "in another workdir"
             )
         self._tensorboard = workdir / "tensorboard"
-        rows = [json.loads(line) for line in kept.splitlines()]
+        rows = [json.loads(line) for line in counted.splitlines()]
         for split in SPLITS:
             steps = [row["step"] for row in rows if row["split"] == split]
             for path in (self._tensorboard / split).glob("*tfevents*"):
                 self._cut(path, max(steps, default=0))
-        self._put(kept, self._path)
+        self._put(counted, self._path)
         self.lines = lines
         self._writers = {
             split: tf.summary.create_file_writer(str(self._tensorboard / split))
@@ -130,15 +130,15 @@ def first_lines(workdir: Path, lines: int, sum: str | None) -> bytes:
       DamagedError: if they are not those that were written.
     """
     path = workdir / NAME
-    found = path.read_bytes() if path.exists() else b""
-    kept = b"".join(found.splitlines(keepends=True)[:lines])
-    if sum is not None and hashlib.sha256(kept).hexdigest() != sum:
+    content = path.read_bytes() if path.exists() else b""
+    counted = b"".join(content.splitlines(keepends=True)[:lines])
+    if sum is not None and hashlib.sha256(counted).hexdigest() != sum:
         raise DamagedError(
             f"{path}: expected the {lines} lines that were written before the last "
             "checkpoint, found others; put the file back, or train anew in another "
             "workdir"
         )
-    return kept
+    return counted
 
 
 def _follows_validation(lines):

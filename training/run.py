@@ -83,8 +83,8 @@ class Run:
         """
         texts = list_of_texts(texts)
         model = self.text_model
-        found = model.outputs("serving_default", texts)
-        return [model.answer(outputs) for outputs in found]
+        rows = model.outputs("serving_default", texts)
+        return [model.answer(outputs) for outputs in rows]
 
 
 def load_run(

@@ -125,9 +125,9 @@ def check_same_data(batches: dict[str, Batches], workdir: Path, otherwise: str) 
     Raises:
       UserError: if it is not.
     """
-    kept = read_data(workdir)
-    for split, found in batches.items():
-        if not found.has_fingerprint(kept[split]):
+    stored = read_data(workdir)
+    for split, split_batches in batches.items():
+        if not split_batches.has_fingerprint(stored[split]):
             raise UserError(
                 f"--workdir={workdir}: holds a run that began with other {split} data; "
                 f"{otherwise}"
