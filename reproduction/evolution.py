@@ -81,6 +81,9 @@ def evolution(run: Run, text: str) -> Evolution:
     ids = run.text_model.outputs("encode", [encoded])[0]["ids"]
     real = ids != PADDING_ID
     if not text.strip() or not real.any():
+        (answer,) = run.predict([encoded])
+        if error := getattr(answer, "error", ""):
+            raise UserError(f"--text: {error}")
         raise UserError(
             f"--text: expected a text with tokens of the model, found {text[:50]!r}"
         )

@@ -212,7 +212,9 @@ def test_the_search_can_be_set(run):
     result = script("evaluate.py", f"--workdir={run}", "--beam_size=0")
     assert result.returncode == 1 and "--beam_size=0" in result.stderr
     assert len(result.stderr.splitlines()) == 1
-    with pytest.raises(UserError, match="length_penalty: expected a number from 0, fo"):
+    with pytest.raises(
+        UserError, match="length_penalty: expected a number from 0 to 5"
+    ):
         load_run(run, decode={"length_penalty": math.nan})
 
 

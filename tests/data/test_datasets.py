@@ -93,7 +93,9 @@ def test_fields_that_do_not_fit_together(module, values, message):
 
 
 def test_fields_that_fit_together():
-    listops.check(ConfigDict({"min_length": 38, "max_length": 40}))
+    lengths = {"min_length": 38, "max_length": 40}
+    trees = {"source": "generate", "max_depth": 10, "max_arguments": 10}
+    listops.check(ConfigDict({**lengths, **trees}))
     languages = {"source_language": "en", "target_language": "de"}
     parallel_text.check(ConfigDict({"max_length": 2, **languages}))
 

@@ -89,7 +89,8 @@ def test_a_run_is_finished_with_its_data_mounted_elsewhere(tmp_path):
     pieces = (data / Places.VOCABULARY).read_text().split()
     workdirs.keep(config, WordPieceTokenizer(pieces), DATA, workdir)
     (workdir / "results").mkdir()
-    (workdir / "results/test.json").write_text('{"accuracy": 0.5}')
+    result = {"accuracy": 0.5, "loss": 1.0, "parameters": 10}
+    (workdir / "results/test.json").write_text(json.dumps(result))
     (workdir / "facts.json").write_text(json.dumps({"finished": True}))
     data.rename(moved)
     assert running.is_finished(one, Places(tmp_path / "output", "smoke", moved))
