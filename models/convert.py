@@ -1,4 +1,4 @@
-"""The same model in another form: its weights carried over."""
+"""Converts a model to another form and carries its weights over."""
 
 import keras
 

@@ -35,7 +35,7 @@ class ByteTokenizer:
         ]
 
     def save(self, directory: Path) -> None:
-        """Nothing needs to be kept."""
+        """Writes no file: bytes need no vocabulary."""
 
     @classmethod
     def load(cls, directory: Path) -> "ByteTokenizer":

@@ -66,7 +66,7 @@ class LinearFeatures:
         return ops.cast(self.feature_map.queries(queries, draw), self.compute_dtype)
 
     def key_features(self, keys, draw=None):
-        """Likewise, and the logarithm of a factor on each key."""
+        """Returns phi of keys, and the logarithm of a factor on each key."""
         draw = self.draw() if draw is None else draw
         features, logs = self.feature_map.keys(keys, draw)
         return ops.cast(features, self.compute_dtype), logs

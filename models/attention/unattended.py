@@ -51,7 +51,7 @@ class NoAttention(TimeEvolvingAttention):
         return ops.cast(values, self.compute_dtype) + state.trace
 
     def empty_cache(self, batch_size, beams):
-        """Nothing."""
+        """Returns an empty cache: no earlier token is needed."""
         return ()
 
     def step(self, x, constants, cache, visible):
