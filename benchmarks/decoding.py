@@ -128,7 +128,7 @@ def _milliseconds_per_step(seconds, name, lengths):
 def _encoding(model, sources, jit_compile) -> Callable:
     @tf.function(jit_compile=jit_compile)
     def encode(sources):
-        return tf.nest.flatten(model.memory(sources))
+        return tf.nest.flatten(model.source_cache(sources))
 
     return lambda: [array.numpy() for array in encode(sources)]
 
@@ -157,10 +157,10 @@ def _searching(search, sources, length) -> Callable:
 
 def cached_step(model, sources):
     """The model's own step: nothing is computed twice."""
-    memory = model.memory(sources)
+    source_cache = model.source_cache(sources)
 
     def step(tokens, cache, position):
-        return model.step(tokens, memory, cache, position)
+        return model.step(tokens, source_cache, cache, position)
 
     return step
 

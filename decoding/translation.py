@@ -52,10 +52,10 @@ def search(model, rows, settings, static_shapes: bool) -> Hypotheses:
     batch_size, length = rows.shape if static_shapes else tf.unstack(tf.shape(rows))
     extra = settings.extra_length
     lengths = tf.math.count_nonzero(rows, axis=1, dtype=tf.int32)
-    memory = model.memory(rows)
+    source_cache = model.source_cache(rows)
 
     def step(tokens, cache, position):
-        return model.step(tokens, memory, cache, position)
+        return model.step(tokens, source_cache, cache, position)
 
     return beam_search(
         step,

@@ -12,7 +12,7 @@ import keras
 
 from common.fields import choice, integer, rate
 from models.architecture import Architecture
-from models.attention import MECHANISMS
+from models.attention.operator import USES
 from models.classifier import SequenceClassifier
 from models.encoder_decoder import EncoderDecoder
 from models.seeds import derive_seed
@@ -97,38 +97,44 @@ class _Named(NamedTuple):
 
 
 def _named_variants():
-    found = {}
+    named = {}
     for key, architecture in ARCHITECTURES.items():
         for base, variant in architecture.variants.items():
             for suffix, attention in _attentions(key).items():
                 name = f"{base}-{suffix}" if suffix else base
-                own = {"attention": attention} if attention else {}
-                config = {"architecture": key, **own, **variant.arguments}
+                attention = {"attention": attention} if attention else {}
+                config = {"architecture": key, **attention, **variant.arguments}
                 in_paper = variant.in_paper and not suffix
-                found[name] = _Named(base, in_paper, config)
-    return found
+                named[name] = _Named(base, in_paper, config)
+    return named
 
 
 def _attentions(architecture):
     """{what it appends to a variant's name: the `attention` part of a config}."""
-    mechanisms = MECHANISMS.get(architecture)
-    if not mechanisms:
+    attentions = ARCHITECTURES[architecture].attentions
+    if attentions is None:
         return {"": {}}
-    found = {}
-    for name, mechanism in mechanisms.items():
+    suffixes = {}
+    for name, kind in attentions.named().items():
         # The first is what a variant means that names none.
-        own_name = name if found else ""
-        for suffix, hyperparameters in mechanism.variants.items():
-            parts = filter(None, (own_name, suffix))
-            found["-".join(parts)] = {"name": name, **hyperparameters}
-    return found
+        shown_name = name if suffixes else ""
+        for suffix, hyperparameters in kind.variants.items():
+            parts = filter(None, (shown_name, suffix))
+            suffixes["-".join(parts)] = {"name": name, **hyperparameters}
+    return suffixes
 
 
-def inert_weights(config: Mapping) -> tuple[str, ...]:
-    """Names of weights, of the `model` part of a config, that no output depends on."""
-    if "attention" not in config:
-        return ()
-    return _mechanism(config).inert_weights
+def attention_kind(config: Mapping):
+    """What the `attention` of the `model` part of a config states of itself: an
+    `Operator` or an `Attention`; None for a model without.
+
+    Raises:
+      KeyError: if there is none of that name.
+    """
+    attentions = ARCHITECTURES[config["architecture"]].attentions
+    if attentions is None:
+        return None
+    return attentions.named()[config["attention"]["name"]]
 
 
 def can_encode(config: Mapping) -> bool:
@@ -137,24 +143,21 @@ def can_encode(config: Mapping) -> bool:
 
 
 def can_decode(config: Mapping) -> bool:
-    """Whether the `model` part of a config can be an encoder-decoder."""
-    has_decoder = ARCHITECTURES[config["architecture"]].decoder is not None
-    return has_decoder and _serves(config, {"self", "causal", "cross"})
+    """Whether the `model` part of a config can be an encoder-decoder that translates."""
+    if ARCHITECTURES[config["architecture"]].decoder is None:
+        return False
+    kind = attention_kind(config)
+    return _serves(config, set(USES)) and (kind is None or kind.can_decode)
 
 
 def can_be_causal(config: Mapping) -> bool:
     """Whether it can be an encoder of which tokens see none after them."""
-    return "attention" in config and _serves(config, {"causal"})
+    return attention_kind(config) is not None and _serves(config, {"causal"})
 
 
 def _serves(config, uses):
-    if "attention" not in config:
-        return True
-    return uses <= set(_mechanism(config).uses)
-
-
-def _mechanism(config):
-    return MECHANISMS[config["architecture"]][config["attention"]["name"]]
+    kind = attention_kind(config)
+    return kind is None or uses <= set(kind.uses)
 
 
 def build_classifier(

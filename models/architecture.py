@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from common.fields import Field
+from models.attention.attention import Attentions
 
 # A model of more takes many minutes to build and to trace, before its first update.
 MOST_LAYERS = 256
@@ -24,9 +25,8 @@ class Variant(NamedTuple):
 class Architecture(NamedTuple):
     """Encoder, decoder and named variants of a model.
 
-    Both layers take the arguments `attention` (if the architecture is in
-    `models.attention.MECHANISMS`), `num_heads`, `ffn_dim`, `dropout`,
-    `seed`, those of `fields`, and Keras's own. An encoder is called with (batch,
+    Both layers take the arguments `attention` (if the architecture has `attentions`),
+    `num_heads`, `ffn_dim`, `dropout`, `seed`, those of `fields`, and Keras's own. An encoder is called with (batch,
     length, width) and a padding mask, and gives the same shape. With attention it also
     takes `use`, "self" or "causal". If it has a method `products(batch_size, length)`,
     its operations are counted. A decoder has the methods of
@@ -36,6 +36,7 @@ class Architecture(NamedTuple):
       encoder: layer class.
       decoder: layer class; None where the model is encoder-only.
       variants: by name.
+      attentions: None for a model without attention.
       fields: of the `model` part of a config, its own.
       check: function of the `model` part of a config that raises `UserError` if its
         values do not fit together.
@@ -46,6 +47,7 @@ class Architecture(NamedTuple):
     encoder: type
     decoder: type | None
     variants: Mapping[str, Variant]
+    attentions: Attentions | None = None
     fields: Mapping[str, Field] = {}
     check: Callable[[Any], None] = lambda config: None
     least_size: Callable[[Any], int] = lambda config: 0

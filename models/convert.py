@@ -2,7 +2,7 @@
 
 import keras
 
-from models.attention.mechanism import Attention
+from models.attention.attention import Attention
 from models.transevolve.rotation_dense import RotationDense
 
 
@@ -89,7 +89,7 @@ def _inert(model):
         for layer in model._flatten_layers()
         if isinstance(layer, Attention)
         for weight in layer.weights
-        if weight.name in layer.inert_weights
+        if weight.name in layer.all_inert_weights
     }
 
 

@@ -79,9 +79,9 @@ class EncoderDecoder(keras.Model):
         mask = ops.not_equal(source, PADDING_ID)
         return self.encoder(self.embedding(source), mask, training=training)
 
-    def memory(self, source):
+    def source_cache(self, source):
         """What `step` needs of (batch, length) source ids; computed once."""
-        return self.decoder.memory(
+        return self.decoder.source_cache(
             self.encode(source, training=False), ops.not_equal(source, PADDING_ID)
         )
 
@@ -99,12 +99,12 @@ class EncoderDecoder(keras.Model):
         slots = SlotMap.empty(batch_size, beams) if grows(layers) else ()
         return DecodingCache(slots, layers)
 
-    def step(self, tokens, memory, cache, position):
+    def step(self, tokens, source_cache, cache, position):
         """Logits of the next token; nothing is computed again for earlier ones.
 
         Args:
           tokens: int32 (batch, beams), the tokens at `position`.
-          memory: of the source.
+          source_cache: of the source.
           cache: of earlier positions.
           position: scalar, int32, from 0.
 
@@ -116,7 +116,7 @@ class EncoderDecoder(keras.Model):
             slots = slots.enter(position)
             visible = slots.visible(position)
         x = self.embedding.at_position(tokens, position)
-        x, layers = self.decoder.step(x, memory, cache.layers, visible)
+        x, layers = self.decoder.step(x, source_cache, cache.layers, visible)
         return self.embedding.logits_at_position(x), DecodingCache(slots, layers)
 
     def get_config(self):

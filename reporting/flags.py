@@ -9,7 +9,6 @@ from data.fields import FIELDS as DATA_FIELDS
 from data.tokenizers import TOKENIZERS
 from models import ARCHITECTURES
 from models import FIELDS as MODEL_FIELDS
-from models.attention import MECHANISMS
 from reporting.tables import markdown_table
 from training.config import FIELDS
 from training.tasks import TASKS
@@ -39,11 +38,13 @@ def tables() -> Iterator[tuple[str, str]]:
 def _attentions():
     """{title: table} of each form of an attention, with the models that have it."""
     models = {}
-    for architecture, mechanisms in MECHANISMS.items():
-        for name, mechanism in mechanisms.items():
-            for suffix, hyperparameters in mechanism.variants.items():
+    for architecture, model in ARCHITECTURES.items():
+        if model.attentions is None:
+            continue
+        for name, kind in model.attentions.named().items():
+            for suffix, hyperparameters in kind.variants.items():
                 form = "-".join(filter(None, (name, suffix)))
-                fields = mechanism.fields_of(hyperparameters)
+                fields = kind.fields_of(hyperparameters)
                 table = _table("model.attention.", fields)
                 models.setdefault((form, table), []).append(architecture)
     return {

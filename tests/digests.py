@@ -90,6 +90,9 @@ def run(name, folder):
 
     import tensorflow as tf
 
+    # It sorts the terms of a sum by the names of operations: a renamed one would round
+    # otherwise.
+    tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
     task, variant, changes, num_devices = RUNS[name]
     tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices("CPU")[0],

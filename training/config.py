@@ -24,7 +24,6 @@ from common.fields import (
 from data.fields import FIELDS as DATA_FIELDS
 from data.fields import fit_buckets
 from data.tokenizers import TOKENIZERS
-from models.attention import MECHANISMS
 from training.tasks import TASKS
 
 # What every config holds; the rest is declared by what reads it. How long a run is may
@@ -137,10 +136,14 @@ def declared(config: ConfigDict) -> dict[str, Field]:
     """What the fields of a config may hold, by their whole names."""
     task, dataset = TASKS[config.kind], data.DATASETS[config.data.dataset]
     architecture = config.model.architecture
-    attention = models.variant_config(config.variant).get("attention", {})
+    variant = models.variant_config(config.variant)
+    attention = variant.get("attention", {})
     if attention:
-        own = MECHANISMS[architecture][attention["name"]].fields_of(attention)
-        attention = {name: fixed(value) for name, value in attention.items()} | own
+        kind = models.attention_kind(variant)
+        attention = {
+            **{name: fixed(value) for name, value in attention.items()},
+            **kind.fields_of(attention),
+        }
     return {
         **FIELDS,
         **below("model", models.FIELDS),

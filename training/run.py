@@ -11,7 +11,7 @@ import tensorflow as tf
 from common.errors import UserError
 from common.paths import make_path
 from inference.text_model import TextModel, list_of_texts
-from models import in_form, inert_weights, variant_config
+from models import attention_kind, in_form, variant_config
 from models.convert import fold_rotations
 from training import config as configuration
 from training import workdir as workdirs
@@ -125,7 +125,7 @@ def load_run(
                 f"{config.task}"
             )
         config.decode.update(decode)
-    unused = inert_weights(config.model) if attention else ()
+    unused = attention_kind(config.model).inert_weights if attention else ()
     if attention:
         _take_form(config, attention)
     if data_dir is not None:

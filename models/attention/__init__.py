@@ -1,46 +1,15 @@
-"""Attention mechanisms: a file each, with both its evaluations.
+"""Attention: operators, a file each, and the one way of reading them.
 
-To add one, write its file and name it here, below each model that it serves.
+To add an attention, write its operator and name it here. It then serves every model.
 """
 
-from models.attention.factored import FactoredAttention
-from models.attention.linear import LinearAttention
-from models.attention.linear_evolving import LinearEvolvingAttention
-from models.attention.literal import LiteralAttention
-from models.attention.mechanism import Attention
-from models.attention.softmax import SoftmaxAttention
-from models.attention.unattended import NoAttention
+from models.attention.linear import LinearOperator
+from models.attention.local_window import LocalWindowOperator
+from models.attention.operator import Operator
+from models.attention.softmax import SoftmaxOperator
 
-# By model and by name. The first of a model is what its variants mean that name none.
-# A mechanism's `uses` say whether it serves as self-, causal and cross-attention.
-MECHANISMS = {
-    "transevolve": {
-        "factored": FactoredAttention,
-        "literal": LiteralAttention,
-        "linear": LinearEvolvingAttention,
-        "none": NoAttention,
-    },
-    "transformer": {
-        "softmax": SoftmaxAttention,
-        "linear": LinearAttention,
-    },
+OPERATORS: dict[str, type[Operator]] = {
+    "softmax": SoftmaxOperator,
+    "linear": LinearOperator,
+    "local": LocalWindowOperator,
 }
-
-
-def make_attention(model: str, config: dict, **arguments) -> Attention:
-    """Makes the mechanism that the `model.attention` part of a config describes.
-
-    Args:
-      model: a key of `MECHANISMS`.
-      config: `name`, of a mechanism of that model, and its hyperparameters.
-      **arguments: of `Attention`, which the model has for any mechanism.
-
-    Raises:
-      ValueError: if the model has no mechanism of that name.
-    """
-    hyperparameters = dict(config)
-    name = hyperparameters.pop("name")
-    known = MECHANISMS[model]
-    if name not in known:
-        raise ValueError(f"attention must be one of {tuple(known)}, got {name!r}")
-    return known[name](**hyperparameters, **arguments)

@@ -57,9 +57,9 @@ class Slots(NamedTuple):
         new = ops.cast(new, kept.dtype)
         return self._replace(recent=ops.concatenate([kept, new], axis=2))
 
-    def all(self):
-        """(batch, heads, slots, size) of settled and recent slots together."""
-        return ops.concatenate(self, axis=2)
+    def rows(self):
+        """(batch, heads, 1, slots) of slots of size 1, for the queries of all beams."""
+        return ops.concatenate(self, axis=2)[:, :, None, :, 0]
 
     def scores(self, queries):
         """Products of (batch, heads, queries, size) with all slots."""

@@ -29,6 +29,7 @@ class FeatureMap(abc.ABC):
       fields: hyperparameters, see `common.fields`.
       variants: their values, by what a variant's name says of the map.
       is_softmax: whether products of features stand in for exp(q . k).
+      may_be_zero: whether all features of a query or key may be zero.
       size: numbers of a head.
       num_features: f.
     """
@@ -36,10 +37,19 @@ class FeatureMap(abc.ABC):
     fields = {}
     variants = {}
     is_softmax = False
+    may_be_zero = False
 
     def __init__(self, size, num_features):
         self.size = size
         self.num_features = num_features
+
+    def build(self, layer) -> None:
+        """Makes its weights, if it has any, by `layer.add_weight`."""
+        return None
+
+    def draw(self, training=None):
+        """Which random vectors a pass takes, for a map that has some."""
+        return 0
 
     @abc.abstractmethod
     def queries(self, x, draw=0):
@@ -84,6 +94,7 @@ class Dpfp(FeatureMap):
 
     fields = {"nu": integer("ν of DPFP: 2ν features for each number.", 1, 3)}
     variants = {"dpfp": {"nu": 1}}
+    may_be_zero = True
 
     def __init__(self, size, seed, nu):
         super().__init__(size, 2 * nu * size)
@@ -141,6 +152,7 @@ class Favor(FeatureMap):
         super().__init__(size, num_features)
         self.kernel = kernel
         self.is_softmax = kernel == "softmax"
+        self.redraw_every = redraw_every
         draws = NUM_DRAWS if redraw_every else 1
         self.vectors = np.stack(
             [
@@ -164,6 +176,27 @@ class Favor(FeatureMap):
         largest = _largest(projected)
         squares = ops.sum(ops.square(x), axis=-1, keepdims=True)
         return self._scaled(_exp(projected - largest)), largest - squares / 2
+
+    def build(self, layer):
+        """Makes a counter of the training passes, where it is to redraw."""
+        if self.redraw_every:
+            self.passes = layer.add_weight(
+                name="passes",
+                shape=(),
+                dtype="int32",
+                initializer="zeros",
+                trainable=False,
+                aggregation="none",
+            )
+
+    def draw(self, training=None):
+        """The number of the draw. Counts a training pass."""
+        if not self.redraw_every:
+            return 0
+        draw = self.passes // self.redraw_every
+        if training:
+            self.passes.assign(self.passes + 1)
+        return draw
 
     def products(self, rows):
         """See `FeatureMap`; the random vectors are constants and have no gradient."""

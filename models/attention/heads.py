@@ -4,6 +4,8 @@ from keras import ops
 
 # Added to the scores of keys that must not be seen; exp() of it is exactly zero.
 MASKED = -1e9
+# Below any logarithm or bias that counts, and far above `MASKED`.
+LOWEST = -1e8
 
 
 def split_heads(x, num_heads):
@@ -86,3 +88,20 @@ def zero_unseeing(attended, seeing):
       seeing: of `sees_a_key`.
     """
     return attended if seeing is None else attended * ops.cast(seeing, attended.dtype)
+
+
+def masked(biases, mask):
+    """Biases (batch, heads, m, reads), `MASKED` where a mask (batch, m) is false.
+
+    Args:
+      mask: None if all are real.
+    """
+    if mask is None:
+        return biases
+    return ops.where(mask[:, None, :, None], biases, MASKED)
+
+
+def largest(x, axis):
+    """The maximum along an axis, kept, of at least `LOWEST`; without a gradient."""
+    largest = ops.max(x, axis=axis, keepdims=True)
+    return ops.stop_gradient(ops.maximum(largest, LOWEST))

@@ -1,100 +1,269 @@
-"""The linear Transformer's attention."""
+"""Linear attention: K = phi(Q) phi(K)^T, in time linear in the length.
 
-import keras
+    out_i = phi(q_i) S / (phi(q_i) z),    [S, z] = sum_j w_j phi(k_j) [V_j, 1]
+
+over all keys j or, causally, over j <= i. docs/attention.md, "Linear form", derives it.
+"""
+
 from keras import ops
 
-from models.attention import linear_decoding, linear_safe, linear_sums
-from models.attention.heads import MASKED
-from models.attention.linear_features import LinearFeatures
-from models.attention.softmax import SoftmaxAttention, SoftmaxStep
-from models.products import with_gradients
+from models.attention import safe_sums
+from models.attention.causal_chunks import (
+    CHUNK,
+    chunk_size,
+    chunks,
+    joined,
+    sums_after,
+    sums_before,
+    triangles,
+)
+from models.attention.feature_maps import FEATURE_MAPS, variants
+from models.attention.heads import num_earlier, sees_a_key
+from models.attention.operator import Operator
+from models.attention.state_decoding import StateDecoding
+from models.products import Product, with_gradients
+from models.seeds import derive_seed
+
+# What K x is made of: the matrix P = phi(Q) phi(K)^T, phi(Q) times sums, or both, P
+# within causal chunks and the sums of the chunks before.
+SHORT, SUMS, CHUNKS = "short", "sums", "chunks"
 
 
-@keras.saving.register_keras_serializable("transevolve")
-class LinearAttention(LinearFeatures, SoftmaxAttention):
-    """phi(q) . phi(k) for weights (Katharopoulos et al. 2020, equation 5).
+class LinearOperator(StateDecoding, Operator):
+    """K = phi(Q) phi(K)^T (Katharopoulos et al. 2020, equation 5).
 
-    Projections are those of `SoftmaxAttention`, so weights carry over. Neither queries
-    nor keys are scaled, but for FAVOR+, which stands in for the softmax: there both are
-    scaled by (d/H)^-1/4.
+    Queries and keys are scaled by the root of the scores' scale each. Causally K is
+    that matrix's lower triangle.
 
-    See `Attention` and `LinearFeatures` for the arguments.
+    Args:
+      feature_map: a key of `FEATURE_MAPS`.
+      **hyperparameters: of the map, those that it has.
+
+    Raises:
+      ValueError: if there is no feature map of that name.
     """
 
-    def build(self, x_shape, context_shape=None):
-        super().build(x_shape, context_shape)
-        self.build_features(self.width // self.num_heads)
+    variants = variants()
+    inert_weights = ("passes",)
 
-    def call(self, x, context, padding_mask=None, training=None):
-        """See `Attention`; a `linear_sums.LinearState`, and the values."""
-        queries, keys, values = self._project(x, context)
-        draw = self.draw(training)
-        queries = self._queries(queries, draw)
-        keys = self._keys(keys, padding_mask, draw)
-        size = self.width // self.num_heads
-        num_queries = None if x is context else ops.shape(x)[1]
-        return linear_sums.start(queries, keys, self.causal, size, num_queries), values
+    def __init__(self, num_heads, use, seed, feature_map, **hyperparameters):
+        super().__init__(num_heads, use, seed)
+        if feature_map not in FEATURE_MAPS:
+            names = tuple(FEATURE_MAPS)
+            raise ValueError(f"feature_map must be one of {names}, got {feature_map!r}")
+        self.map_name = feature_map
+        self.hyperparameters = hyperparameters
 
-    def attend(self, state, depth, values):
-        """(batch, queries, d), heads merged."""
-        state, values = state
-        return linear_sums.attend(state, 0, values)
+    @classmethod
+    def fields_of(cls, hyperparameters):
+        """Those of the map, which the variant chooses."""
+        return FEATURE_MAPS[hyperparameters["feature_map"]].fields
 
-    def empty_cache(self, batch_size, beams):
-        """A `State`; see `linear_decoding.LinearStep`."""
-        size, features = self.width // self.num_heads, self.feature_map.num_features
-        return linear_decoding.empty_cache(
-            batch_size, beams, self.num_heads, features, size, 1
+    @property
+    def is_softmax(self):
+        return self.feature_map.is_softmax
+
+    def build(self, layer, size):
+        """Makes the map of heads of `size` numbers."""
+        seed = derive_seed(self.seed, "features")
+        self.feature_map = FEATURE_MAPS[self.map_name](
+            size, seed, **self.hyperparameters
+        )
+        self.feature_map.build(layer)
+
+    def draw(self, training=None):
+        return self.feature_map.draw(training)
+
+    def prepare_queries(self, queries, scale, draw=None):
+        """phi(Q)."""
+        draw = self.draw() if draw is None else draw
+        features = self.feature_map.queries(_scaled(queries, scale), draw)
+        return ops.cast(features, queries.dtype)
+
+    def prepare_keys(self, keys, scale, mask=None, draw=None):
+        """phi(K), and the logarithm of a factor that the map takes out of it."""
+        draw = self.draw() if draw is None else draw
+        features, logs = self.feature_map.keys(_scaled(keys, scale), draw)
+        return ops.cast(features, keys.dtype), logs
+
+    def make(self, queries, keys, columns):
+        """phi(Q) and phi(K); P, but for `SUMS`, (batch, heads, n, m) or of chunks."""
+        sizes = ops.shape(queries)[2], ops.shape(keys)[2], keys.shape[-1]
+        form = form_of(*sizes, columns, self.causal)
+        if form == SUMS:
+            return queries, keys
+        rows, keys_in_rows = queries, keys
+        if form == CHUNKS:
+            rows, keys_in_rows = self._rows(queries, sizes[1]), chunks(keys)
+        return queries, keys, self._seen(ops.matmul(rows, _transpose(keys_in_rows)))
+
+    def times(self, parts, x):
+        queries, keys, *inside = parts
+        if _form(parts) == SHORT:
+            return ops.matmul(*inside, x)
+        if _form(parts) == SUMS:
+            return ops.matmul(queries, _product(keys, x))
+        num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
+        x = chunks(x)
+        sums = sums_before(_product(chunks(keys), x))
+        rows = self._rows(queries, num_keys)
+        product = ops.matmul(rows, sums) + ops.matmul(*inside, x)
+        return self._joined_rows(product, num_queries, num_keys)
+
+    def transposed_times(self, parts, y):
+        queries, keys, *inside = parts
+        if _form(parts) == SHORT:
+            return _product(*inside, y)
+        if _form(parts) == SUMS:
+            return ops.matmul(keys, _product(queries, y))
+        num_keys = ops.shape(keys)[2]
+        y, rows = (self._rows(x, num_keys) for x in (y, queries))
+        sums = sums_after(_product(rows, y))
+        product = ops.matmul(chunks(keys), sums) + _product(*inside, y)
+        return joined(product, num_keys)
+
+    def gradient(self, parts, left, right):
+        queries, keys, *_ = parts
+        form = _form(parts)
+        if form == SUMS:
+            by_keys = ops.matmul(left, _transpose(_product(keys, right)))
+            return by_keys, ops.matmul(right, _transpose(_product(queries, left)))
+        num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
+        if form == CHUNKS:
+            left, queries = (self._rows(x, num_keys) for x in (left, queries))
+            right, keys = chunks(right), chunks(keys)
+        d_inside = self._seen(ops.matmul(left, _transpose(right)))
+        d_queries, d_keys = ops.matmul(d_inside, keys), _product(d_inside, queries)
+        if form == SHORT:
+            return d_queries, d_keys
+        before = sums_before(_product(keys, right))
+        after = sums_after(_product(queries, left))
+        d_queries += ops.matmul(left, _transpose(before))
+        d_keys += ops.matmul(right, _transpose(after))
+        d_queries = self._joined_rows(d_queries, num_queries, num_keys)
+        return d_queries, joined(d_keys, num_keys)
+
+    def sees(self, parts, mask, num_queries):
+        """See `Operator.sees`; features may all be zero, and then nothing is read."""
+        if not self.feature_map.may_be_zero:
+            return sees_a_key(mask, num_queries, self.causal)
+        keys = parts[1]
+        real = ops.ones_like(keys[..., :1])
+        if mask is not None:
+            real *= ops.cast(mask, real.dtype)[:, None, :, None]
+        return self.times(parts, real) > 0
+
+    def read_apart(self, inputs, biases, values):
+        """By sums of logarithms, each feature relative to its own maximum."""
+        queries, keys = inputs
+        num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
+        if self.causal:
+            queries = self._after_earlier(queries, num_keys)
+        keys = safe_sums.Keys(keys, biases)
+        attended = safe_sums.attend(queries, keys, values, self.causal)
+        return attended[:, :, ops.shape(attended)[2] - num_queries :]
+
+    def _seen(self, products):
+        """Products of queries and keys (…, n, m), zero at keys that come after."""
+        if not self.causal:
+            return products
+        return ops.tril(products, num_earlier(*ops.shape(products)[-2:]))
+
+    def _after_earlier(self, x, num_keys):
+        """Queries after zeros at the positions of earlier keys."""
+        batch, heads, num_queries, size = ops.shape(x)
+        before = num_earlier(num_queries, num_keys)
+        if isinstance(before, int) and not before:
+            return x
+        return ops.concatenate(
+            [ops.zeros((batch, heads, before, size), x.dtype), x], axis=2
         )
 
-    def step(self, x, constants, cache, visible):
-        """The `LinearStep` of (batch, beams, d), and its values."""
-        queries, keys, values = self._parts(self.query_key_value(x))
-        queries, keys = self._queries(queries), self._keys(keys)
-        step = linear_decoding.step(queries, keys, cache)
-        attended, step = linear_decoding.attend_step(step, 0, values)
-        return SoftmaxStep(attended, step.cache)
+    def _rows(self, x, num_keys):
+        return chunks(self._after_earlier(x, num_keys))
 
-    def memory(self, context, values, padding_mask=None):
-        """The `Sums` of a source: of one size, whatever its length."""
-        keys, values = self._parts(self.key_value(context))
-        return linear_decoding.memory(self._keys(keys, padding_mask), values)
+    def _joined_rows(self, x, num_queries, num_keys):
+        return joined(x, num_keys)[:, :, num_earlier(num_queries, num_keys) :]
 
-    def attend_to_memory(self, x, memory):
-        """(batch, beams, d) for each depth, all the same."""
-        queries = self._queries(self.query(x))
-        (attended,) = linear_decoding.attend_to_memory(queries, memory)
-        return [ops.cast(attended, self.compute_dtype)] * self.num_depths
+    def products(self, units, length, key_size, size, reads):
+        """See `Operator.products`."""
+        features, reads = self.feature_map.num_features, max(reads, 1)
+        rank = reads * (size + 1)
+        form = form_of(length, length, features, rank, self.causal)
+        chunk = length if form == SHORT else chunk_size(length)
+        count = -(-length // chunk)
+        made, by_sums, within = [], [], []
+        if form != SUMS:
+            sizes = (chunk, features, chunk)
+            made = with_gradients("P", 1, units * count, sizes, "right")
+        counted = [*self.feature_map.products(units * length), *made]
+        # By a read's values, by all weights, and for the gradient by all factors.
+        for name, calls, columns, transposed_only in (
+            ("values", reads, size, False),
+            ("weights", 1, reads, False),
+            ("factors", 1, rank, True),
+        ):
+            if form != SUMS:
+                sizes = (chunk, chunk, columns)
+                within = [Product("P x", calls, units * count, sizes)]
+            if form != SHORT:
+                by_sums = [
+                    Product("sums", calls, units, (features, length, columns), "left"),
+                    Product("times sums", calls, units, (length, features, columns)),
+                ]
+            if form == CHUNKS:
+                by_sums += [
+                    Product("before", calls, units * n, (rows, rows, features * columns))
+                    for rows, n in triangles(count)
+                ]
+            if transposed_only:  # P's gradient, and both ways by sums
+                sizes = (chunk, columns, chunk)
+                within = within and [Product("P", 1, units * count, sizes, "right")]
+            for way in ("", " transposed"):
+                each = by_sums if way and transposed_only else [*within, *by_sums]
+                counted += [
+                    one._replace(
+                        name=f"{name}: {one.name}{way}",
+                        training_only=bool(way) or transposed_only,
+                    )
+                    for one in each
+                ]
+        return counted
 
-    def products(self, batch_size, length):
-        d, heads = self.width, self.num_heads
-        return [
-            *with_gradients("query, key, value", 1, 1, (batch_size * length, d, 3 * d)),
-            *self.feature_map.products(batch_size * heads * length),
-            *linear_sums.products(
-                batch_size * heads,
-                length,
-                self.feature_map.num_features,
-                d // heads,
-                1,
-                self.causal,
-            ),
-        ]
+    def get_config(self):
+        return {"feature_map": self.map_name, **self.hyperparameters}
 
-    def _scaled(self, x):
-        return x * x.shape[-1] ** -0.25 if self.feature_map.is_softmax else x
 
-    def _queries(self, queries, draw=None):
-        """phi of (batch, queries, d)."""
-        return self.query_features(self._scaled(self._by_head(queries)), draw)
+def form_of(num_queries, num_keys, features: int, columns: int, causal: bool) -> str:
+    """The form that takes the fewest operations.
 
-    def _keys(self, keys, padding_mask=None, draw=None):
-        """`Keys` of (batch, keys, d)."""
-        keys = self._by_head(keys)
-        features, logs = self.key_features(self._scaled(keys), draw)
-        if logs is None:
-            logs = ops.zeros_like(keys[..., :1], "float32")
-        if padding_mask is not None:
-            visible = ops.cast(padding_mask, "bool")[:, None, :, None]
-            logs = ops.where(visible, logs, MASKED)
-        return linear_safe.Keys(features, logs)
+    P and its products with the columns of all reads take n m (f + columns) of them, and
+    sums and their products (n + m) f columns. Lengths that are not known before it runs
+    are not short.
+    """
+    if isinstance(num_queries, int) and isinstance(num_keys, int):
+        alone = num_queries * num_keys * (features + columns)
+        by_sums = (num_queries + num_keys) * features * columns
+        is_one_chunk = causal and num_keys <= CHUNK
+        if is_one_chunk or alone <= by_sums:
+            return SHORT
+    return CHUNKS if causal else SUMS
+
+
+def _form(parts):
+    if len(parts) == 2:
+        return SUMS
+    return SHORT if len(parts[2].shape) == 4 else CHUNKS
+
+
+def _scaled(x, scale):
+    return x if scale == 1 else x * scale**0.5
+
+
+def _product(x, y):
+    """x^T y of the last two axes."""
+    return ops.matmul(_transpose(x), y)
+
+
+def _transpose(x):
+    return ops.swapaxes(x, -1, -2)

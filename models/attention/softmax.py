@@ -1,158 +1,171 @@
-"""Softmax attention: the Transformer's."""
-
-from typing import Any, NamedTuple
+"""Softmax attention: K = softmax(Q K^T)."""
 
 from keras import ops
 
-from models.attention.cache import Slots
-from models.attention.heads import (
-    MASKED,
-    merge_heads,
-    scaled_scores,
-    sees_a_key,
-    split_heads,
-    zero_unseeing,
-)
-from models.attention.mechanism import Attention
-from models.dense import seeded_dense
-from models.products import with_gradients
+from models.attention.heads import MASKED, is_future, sees_a_key
+from models.attention.operator import Operator
+from models.attention.slot_decoding import SlotDecoding
+from models.gradients import custom_gradient
+from models.products import Product, with_gradients
 
 
-class KeysAndValues(NamedTuple):
-    """Of a source: (batch, heads, length, d/H) each; of earlier tokens: `Slots`.
+class SoftmaxOperator(SlotDecoding, Operator):
+    """K = softmax(Q K^T) for scaled queries (equation 1), and the kin of it.
 
-    A cache holds 2 d numbers a token and layer.
+    A subclass lets a query see fewer keys, by the layout of queries and keys: `rows` of
+    queries meet `columns` of keys. All else is the same, so K is one array of their
+    products, and so is its gradient.
     """
 
-    keys: Any
-    values: Any
+    rows_sum_to_one = True
 
+    # The layout. Here all queries meet all keys.
 
-class SoftmaxState(NamedTuple):
-    """Queries, scaled, keys and values by head, and which keys are visible.
+    def rows(self, x, num_keys):
+        """Queries (batch, heads, n, size) in rows, (…, rows, size)."""
+        return x
 
-    Attributes:
-      queries, keys, values: (batch, heads, length, d/H).
-      visible: (batch, 1, 1, keys), true at real tokens; None if all are real.
-      seeing: of `models.attention.heads.sees_a_key`.
-    """
+    def joined_rows(self, x, num_queries, num_keys):
+        """Inverse of `rows`."""
+        return x
 
-    queries: Any
-    keys: Any
-    values: Any
-    visible: Any
-    seeing: Any
+    def columns(self, x):
+        """For each group of rows the keys that it meets, (…, columns, size)."""
+        return x
 
+    def joined_columns(self, x, num_keys):
+        """Transposed `columns`: adds up what falls on a key."""
+        return x
 
-class SoftmaxStep(NamedTuple):
-    """What was attended at a position, (batch, beams, d), and the new cache."""
+    def hidden(self, num_queries, num_keys):
+        """Which columns a row must not see, bool (…, rows, columns); None if all may
+        be seen."""
+        return is_future(num_queries, num_keys) if self.causal else None
 
-    attended: Any
-    cache: Any
+    def sees(self, parts, mask, num_queries):
+        """See `Operator.sees`."""
+        return sees_a_key(mask, num_queries, self.causal)
 
+    # The operator.
 
-class SoftmaxAttention(Attention):
-    """softmax(Q K^T / sqrt(d/H)) V, equation 1 of the paper.
+    def prepare_keys(self, keys, scale, mask=None, draw=None):
+        """Padded keys are replaced by the first real one.
 
-    Projections of one input are one product; none has a bias, as in TransEvolve. The
-    values are projected too: those that the model hands over are left aside. See
-    `Attention` for the arguments and methods.
-    """
-
-    def build(self, x_shape, context_shape=None):
-        self.width = x_shape[-1]
-        if self.width % self.num_heads:
-            raise ValueError(
-                f"width {self.width} must be a multiple of num_heads={self.num_heads}"
+        Their weight is zero either way. But a padded key with a large score would push
+        the real entries of its row of K towards underflow.
+        """
+        if mask is not None:
+            first = ops.argmax(ops.cast(mask, "int32"), axis=1)[:, None, None, None]
+            first_keys = ops.take_along_axis(keys, first, axis=2)
+            keys = ops.where(
+                mask[:, None, :, None], keys, ops.stop_gradient(first_keys)
             )
-        if self.use == "cross":
-            self.query = self._projection("query", 1)
-            self.key_value = self._projection("key_value", 2)
-            layers = (self.query, self.key_value)
-        else:
-            self.query_key_value = self._projection("query_key_value", 3)
-            layers = (self.query_key_value,)
-        for layer in layers:
-            layer.build(x_shape)
+        return keys, None
 
-    def _projection(self, name, count):
-        same = {"use_bias": False, "dtype": self.dtype_policy}
-        return seeded_dense(count * self.width, name, self.seed, **same)
+    def make(self, queries, keys, columns):
+        """K, queries and keys."""
+        return self.kernel(queries, keys), queries, keys
 
-    def call(self, x, context, padding_mask=None, training=None):
-        """The `SoftmaxState` of (batch, queries, d) and (batch, keys, d)."""
-        queries, keys, values = map(self._by_head, self._project(x, context))
-        visible = None if padding_mask is None else padding_mask[:, None, None, :]
-        seeing = sees_a_key(padding_mask, ops.shape(x)[1], self.causal)
-        return SoftmaxState(self._scaled(queries), keys, values, visible, seeing)
+    def kernel(self, queries, keys, biases=None):
+        """softmax(Q K^T + b), (…, rows, columns), of biases (batch, heads, m, 1)."""
+        num_queries, num_keys = _lengths(queries, keys)
+        rows = self.rows(queries, num_keys)
+        scores = ops.matmul(rows, _transpose(self.columns(keys)))
+        hidden = self.hidden(num_queries, num_keys)
+        if hidden is not None:
+            scores += MASKED * ops.cast(hidden, scores.dtype)
+        if biases is not None:
+            biases = ops.cast(biases, scores.dtype)
+            scores += _transpose(self.columns(biases))
+        return ops.softmax(scores, axis=-1)
 
-    def attend(self, state, depth, values):
-        """Equation 1: (batch, queries, d), heads merged."""
-        scores = scaled_scores(state.queries, state.keys, self.causal)
-        weights = self._weights(scores, state.visible)
-        attended = ops.matmul(weights, state.values)
-        return merge_heads(zero_unseeing(attended, state.seeing))
+    def times(self, parts, x):
+        kernel, queries, keys = parts
+        product = ops.matmul(kernel, self.columns(x))
+        return self.joined_rows(product, *_lengths(queries, keys))
 
-    def empty_cache(self, batch_size, beams):
-        """`KeysAndValues`."""
-        size = self.width // self.num_heads
-        slots = Slots.empty(batch_size, beams, self.num_heads, size, self.compute_dtype)
-        return KeysAndValues(slots, slots)
+    def transposed_times(self, parts, y):
+        kernel, _, keys = parts
+        num_keys = ops.shape(keys)[2]
+        product = _transposed_times(kernel, self.rows(y, num_keys))
+        return self.joined_columns(product, num_keys)
 
-    def step(self, x, constants, cache, visible):
-        """The `SoftmaxStep` of (batch, beams, d)."""
-        queries, keys, values = map(self._by_head, self._parts(self.query_key_value(x)))
-        cache = KeysAndValues(cache.keys.append(keys), cache.values.append(values))
-        scores = cache.keys.scores(self._scaled(queries))
-        weights = self._weights(scores, visible[:, None])
-        return SoftmaxStep(merge_heads(cache.values.weighted_sum(weights)), cache)
+    def gradient(self, parts, left, right):
+        kernel, queries, keys = parts
+        left = self.rows(left, ops.shape(keys)[2])
+        d_kernel = ops.matmul(left, _transpose(self.columns(right)))
+        # A softmax's correction is left out: docs/attention.md.
+        return self._by_scores(kernel * d_kernel, queries, keys)
 
-    def attend_step(self, state, depth, values):
-        """What the step has attended."""
-        return state.attended, state
+    def _by_scores(self, d_scores, queries, keys):
+        """The gradients of queries and keys."""
+        scores = d_scores, queries, keys
+        return self.times(scores, keys), self.transposed_times(scores, queries)
 
-    def memory(self, context, values, padding_mask=None):
-        """`KeysAndValues` of a source, which are visible, and whether any is."""
-        visible = None if padding_mask is None else padding_mask[:, None, None, :]
-        parts = self._parts(self.key_value(context))
-        seeing = sees_a_key(padding_mask, 1, causal=False)
-        return KeysAndValues(*map(self._by_head, parts)), visible, seeing
+    def read_once(self, queries, keys, biases, values):
+        """softmax(Q K^T + b) V, differentiable as usual; biases may be None."""
+        return self.times((self.kernel(queries, keys, biases), queries, keys), values)
 
-    def attend_to_memory(self, x, memory):
-        """(batch, beams, d) for each depth, all the same."""
-        (keys, values), visible, seeing = memory
-        queries = self._by_head(self.query(x))
-        state = SoftmaxState(self._scaled(queries), keys, values, visible, seeing)
-        return [self.attend(state, 0, None)] * self.num_depths
+    def read_apart(self, inputs, biases, values):
+        """softmax(Q K^T + b) V. The kernel is made again for the gradient, not kept."""
 
-    def products(self, batch_size, length):
-        d, units = self.width, batch_size * self.num_heads
-        size, tokens = d // self.num_heads, batch_size * length
+        @custom_gradient
+        def read(queries, keys, biases, values):
+            def parts():
+                return self.kernel(queries, keys, biases), queries, keys
+
+            outputs = self.times(parts(), values)
+
+            def backward(d_outputs):
+                kernel, *_ = again = parts()
+                slopes = -ops.sum(d_outputs * outputs, axis=-1, keepdims=True)
+                left = ops.concatenate([d_outputs, slopes], axis=-1)
+                left = self.rows(left, ops.shape(keys)[2])
+                right = ops.concatenate([values, ops.ones_like(values[..., :1])], -1)
+                d_scores = kernel * ops.matmul(left, _transpose(self.columns(right)))
+                by_scores = self._by_scores(d_scores, queries, keys)
+                by_bias = self.transposed_times(
+                    (d_scores, queries, keys), ops.ones_like(queries[..., :1])
+                )
+                return *by_scores, by_bias, self.transposed_times(again, d_outputs)
+
+            return outputs, backward
+
+        return read(*inputs, biases, values)
+
+    def layout(self, length):
+        """Groups of rows, and the rows and columns of each."""
+        return 1, length, length
+
+    def products(self, units, length, key_size, size, reads):
+        """See `Operator.products`."""
+        groups, rows, columns = self.layout(length)
+        units *= groups
+        made = (rows, key_size, columns)
+        made = with_gradients("Q K^T", 1, units, made, "right")
+        if not reads:
+            return [*made, *with_gradients("K V", 1, units, (rows, columns, size))]
+        rank = reads * (size + 1)
+        one, sums = (rows, columns, size), (rows, columns, reads)
+        back, sums_back = (columns, rows, size), (columns, rows, reads)
         return [
-            *with_gradients("query, key, value", 1, 1, (tokens, d, 3 * d)),
-            *with_gradients("Q K^T", 1, units, (length, size, length), "right"),
-            *with_gradients("A V", 1, units, (length, length, size)),
+            *made,
+            Product("K w", 1, units, sums),
+            Product("K (w V)", reads, units, one),
+            Product("w V: gradient", reads, units, back, "left", True),
+            Product("w: gradient", 1, units, sums_back, "left", True),
+            Product("K: gradient", 1, units, (rows, rank, columns), "right", True),
         ]
 
-    def _project(self, x, context):
-        """Queries, keys and values, heads merged."""
-        if self.use == "cross":
-            return self.query(x), *self._parts(self.key_value(context))
-        queries, keys, values = self._parts(self.query_key_value(x))
-        if context is not x:
-            _, keys, values = self._parts(self.query_key_value(context))
-        return queries, keys, values
 
-    def _parts(self, x):
-        return ops.split(x, x.shape[-1] // self.width, axis=-1)
+def _lengths(queries, keys):
+    return ops.shape(queries)[2], ops.shape(keys)[2]
 
-    def _by_head(self, x):
-        return split_heads(x, self.num_heads)
 
-    def _scaled(self, queries):
-        return queries * queries.shape[-1] ** -0.5
+def _transposed_times(kernel, x):
+    # In one operation: a transposed n x n array never exists, traced or not.
+    return ops.einsum("...qk,...qv->...kv", kernel, x)
 
-    def _weights(self, scores, visible):
-        if visible is not None:
-            scores += MASKED * (1 - ops.cast(visible, scores.dtype))
-        return ops.softmax(scores, axis=-1)
+
+def _transpose(x):
+    return ops.swapaxes(x, -1, -2)

@@ -3,6 +3,7 @@
 from common.fields import Field, choice, fail, integer
 from models.architecture import MOST_LAYERS, Architecture, Variant
 from models.fidelity import EXPECTED, is_fidelity
+from models.transevolve.attentions import ATTENTIONS
 from models.transevolve.block import FEED_FORWARDS
 from models.transevolve.decoder import TransEvolveDecoder
 from models.transevolve.encoder import TransEvolveEncoder
@@ -44,6 +45,7 @@ def _variant(feed_forward, num_blocks):
 ARCHITECTURE = Architecture(
     encoder=TransEvolveEncoder,
     decoder=TransEvolveDecoder,
+    attentions=ATTENTIONS,
     variants={
         "transevolve-randomff-1": _variant("rotation", 1),
         "transevolve-randomff-2": _variant("rotation", 2),

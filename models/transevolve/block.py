@@ -2,11 +2,12 @@
 
 import keras
 
-from models.attention import make_attention
 from models.dense import seeded_dense
 from models.feed_forward import FeedForward
 from models.normalization import LayerNormalization
+from models.residual_step import RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
+from models.transevolve.attentions import ATTENTIONS
 from models.transevolve.rotation_dense import RotationDense
 
 FEED_FORWARDS = ("dense", "rotation")
@@ -15,18 +16,19 @@ FEED_FORWARDS = ("dense", "rotation")
 class TransEvolveBlock(keras.layers.Layer):
     """An L-depth block: its attentions' operators once, then L steps.
 
-    A subclass has the attentions, and runs `_transform`, the feed-forward of equation
-    3 (dense) or 11 (rotation), at the end of each step. Every sublayer is
-    pre-normalised and residual; `output_norm` closes the block.
+    A subclass has the attentions. Each step ends with `_transform`, the feed-forward of
+    equation 3 (dense) or 11 (rotation). Every sublayer is pre-normalised and gives an
+    increment; `output_norm` closes the block.
 
     Args:
       num_depths: L.
       num_heads: H.
       ffn_dim: inner size of the feed-forward.
-      attention: mechanism and hyperparameters, see `models.attention.make_attention`.
+      attention: name and hyperparameters, see `Attentions.make`.
       feed_forward: "dense" (fullFF) or "rotation" (randomFF).
       fidelity: see `models.fidelity`.
       dropout: rate on queries, keys and each sublayer's output.
+      residual_step: of `models.residual_step.RESIDUAL_STEPS`.
       seed: non-negative integer; fixes initial weights, dropout and the rotations.
     """
 
@@ -39,6 +41,7 @@ class TransEvolveBlock(keras.layers.Layer):
         feed_forward="dense",
         fidelity="paper",
         dropout=0.0,
+        residual_step="euler",
         seed=0,
         **kwargs,
     ):
@@ -54,6 +57,8 @@ class TransEvolveBlock(keras.layers.Layer):
         self.feed_forward = feed_forward
         self.fidelity = fidelity
         self.dropout = dropout
+        self.residual_step = residual_step
+        self.offsets, self._move = RESIDUAL_STEPS[residual_step]
         self.seed = seed
         self.output_norm = LayerNormalization(
             dtype=self.dtype_policy, name="output_norm"
@@ -62,12 +67,12 @@ class TransEvolveBlock(keras.layers.Layer):
         self.feed_forward_dropouts = self._dropouts("ffn_dropout")
 
     def _attention(self, name, use):
-        return make_attention(
-            "transevolve",
+        return ATTENTIONS.make(
             self.attention_config,
             num_heads=self.num_heads,
             num_depths=self.num_depths,
             use=use,
+            offsets=self.offsets,
             dropout=self.dropout,
             fidelity=self.fidelity,
             seed=derive_seed(self.seed, name),
@@ -123,10 +128,18 @@ class TransEvolveBlock(keras.layers.Layer):
             name=name,
         )
 
+    def _number(self, depth, stage):
+        """Of the read of an attention's operator."""
+        return depth * len(self.offsets) + stage
+
     def _transform(self, x, depth, training=None):
-        """Adds the feed-forward's output to (batch, length, width)."""
-        transformed = self.feed_forwards[depth](self.feed_forward_norms[depth](x))
-        return x + self.feed_forward_dropouts[depth](transformed, training=training)
+        """Moves (batch, length, width) by the feed-forward."""
+
+        def increment(x, stage):
+            transformed = self.feed_forwards[depth](self.feed_forward_norms[depth](x))
+            return self.feed_forward_dropouts[depth](transformed, training=training)
+
+        return self._move(x, increment)
 
     def get_config(self):
         return {
@@ -138,6 +151,7 @@ class TransEvolveBlock(keras.layers.Layer):
             "feed_forward": self.feed_forward,
             "fidelity": self.fidelity,
             "dropout": self.dropout,
+            "residual_step": self.residual_step,
             "seed": self.seed,
         }
 

@@ -2,7 +2,6 @@
 
 import keras
 
-from models.attention.mechanism import Memory
 from models.normalization import LayerNormalization
 from models.transevolve.block import TransEvolveBlock, TransEvolveStack
 from models.transevolve.gain_and_bias import GainAndBias
@@ -61,57 +60,76 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
         Returns:
           (batch, target, width). Padded positions hold finite, meaningless values.
         """
-        self_state = self.self_attention(x, x, target_mask, training=training)
+        state = self.self_attention(x, x, target_mask, training=training)
         cross_state = self.cross_attention(x, encoded, source_mask, training=training)
         source = self.source_norm(encoded)
+
+        def attend(number, values):
+            return self.self_attention.read(state, number, values)
+
+        def attend_to_source(number):
+            return self.cross_attention.read(cross_state, number, source)
+
         for depth in range(self.num_depths):
-            values = self.self_norms[depth](x)
-            attended = self.self_attention.attend(self_state, depth, values)
-            x = self._add_self(x, depth, attended, training)
-            attended = self.cross_attention.attend(cross_state, depth, source)
-            x = self._add_cross(x, depth, attended, training)
-            x = self._transform(x, depth, training)
+            x = self._depth(x, depth, attend, attend_to_source, training)
         return self.output_norm(x)
 
-    def _add_self(self, x, depth, attended, training=None):
-        projected = self.self_projections[depth](attended)
-        return x + self.self_dropouts[depth](projected, training=training)
+    def _depth(self, x, depth, attend, attend_to_source, training=None):
+        """Moves (batch, target, width) by both attentions and the feed-forward.
 
-    def _add_cross(self, x, depth, attended, training=None):
-        projected = self.cross_projections[depth](self.cross_norms[depth](attended))
-        return x + self.cross_dropouts[depth](projected, training=training)
+        Args:
+          attend: function of the number of a read and of its values.
+          attend_to_source: function of the number of a read.
+        """
 
-    def memory(self, encoded, source_mask):
-        """`Memory` of an encoder output, for `step`."""
+        def from_target(x, stage):
+            values = self.self_norms[depth](x)
+            attended = attend(self._number(depth, stage), values)
+            projected = self.self_projections[depth](attended)
+            return self.self_dropouts[depth](projected, training=training)
+
+        def from_source(x, stage):
+            attended = attend_to_source(self._number(depth, stage))
+            projected = self.cross_projections[depth](self.cross_norms[depth](attended))
+            return self.cross_dropouts[depth](projected, training=training)
+
+        x = self._move(self._move(x, from_target), from_source)
+        return self._transform(x, depth, training)
+
+    def source_cache(self, encoded, source_mask):
+        """What `step` needs that no target token changes: constants of the attention to
+        earlier tokens, and the cache of an encoder output."""
         values = self.source_norm(encoded)
-        source = self.cross_attention.memory(encoded, values, source_mask)
-        return Memory(self.self_attention.constants(), source)
+        source = self.cross_attention.source_cache(encoded, values, source_mask)
+        return self.self_attention.constants(), source
 
     def empty_cache(self, batch_size, beams):
         """What `step` keeps of earlier tokens: nothing yet."""
         return self.self_attention.empty_cache(batch_size, beams)
 
-    def step(self, x, memory, cache, visible):
+    def step(self, x, source_cache, cache, visible):
         """Runs the block for the tokens of one position.
 
         Args:
           x: (batch, beams, width).
-          memory: `Memory`.
+          source_cache: of `source_cache`.
           cache: of earlier positions.
           visible: see `models.attention.cache.SlotMap`.
 
         Returns:
           (batch, beams, width), and the cache with this position.
         """
-        attention = self.self_attention
-        state = attention.step(x, memory.constants, cache, visible)
-        from_source = self.cross_attention.attend_to_memory(x, memory.source)
+        constants, source = source_cache
+        state = self.self_attention.step(x, constants, cache, visible)
+        from_source = self.cross_attention.read_source(x, source)
+
+        def attend(number, values):
+            nonlocal state
+            attended, state = self.self_attention.read_step(state, number, values)
+            return attended
+
         for depth in range(self.num_depths):
-            values = self.self_norms[depth](x)
-            attended, state = attention.attend_step(state, depth, values)
-            x = self._add_self(x, depth, attended)
-            x = self._add_cross(x, depth, from_source[depth])
-            x = self._transform(x, depth)
+            x = self._depth(x, depth, attend, from_source.__getitem__)
         return self.output_norm(x), state.cache
 
 
@@ -130,18 +148,18 @@ class TransEvolveDecoder(TransEvolveStack):
             x = block(x, encoded, target_mask, source_mask, training=training)
         return x
 
-    def memory(self, encoded, source_mask):
+    def source_cache(self, encoded, source_mask):
         """What `step` needs of the source, block by block."""
-        return [block.memory(encoded, source_mask) for block in self.blocks]
+        return [block.source_cache(encoded, source_mask) for block in self.blocks]
 
     def empty_cache(self, batch_size, beams):
         """What `step` keeps of earlier tokens, block by block: none yet."""
         return [block.empty_cache(batch_size, beams) for block in self.blocks]
 
-    def step(self, x, memory, cache, visible):
+    def step(self, x, source_cache, cache, visible):
         """Decodes one position; see `TransEvolveDecoderBlock.step`."""
         new_cache = []
-        for block, source, past in zip(self.blocks, memory, cache, strict=True):
+        for block, source, past in zip(self.blocks, source_cache, cache, strict=True):
             x, past = block.step(x, source, past, visible)
             new_cache.append(past)
         return x, new_cache

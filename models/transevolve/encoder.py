@@ -52,18 +52,26 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
         """
         state = self.attention(x, x, padding_mask, training=training)
         for depth in range(self.num_depths):
-            values = self.attention_norms[depth](x)
-            attended = self.attention.attend(state, depth, values)
-            attended = self.output_projections[depth](attended)
-            x += self.attention_dropouts[depth](attended, training=training)
+            x = self._attend(x, depth, state, training)
             x = self._transform(x, depth, training)
         return self.output_norm(x)
+
+    def _attend(self, x, depth, state, training):
+        """Moves (batch, length, width) by attention."""
+
+        def increment(x, stage):
+            values = self.attention_norms[depth](x)
+            attended = self.attention.read(state, self._number(depth, stage), values)
+            attended = self.output_projections[depth](attended)
+            return self.attention_dropouts[depth](attended, training=training)
+
+        return self._move(x, increment)
 
     def products(self, batch_size, length):
         """Matrix products of a training step, see `models.products`."""
         d, ffn_dim, tokens = self.width, self.ffn_dim, batch_size * length
         depths = self.num_depths
-        found = [
+        counted = [
             *self.attention.products(batch_size, length),
             *with_gradients("output projection", depths, 1, (tokens, d, d)),
             *with_gradients("expand", depths, 1, (tokens, d, ffn_dim)),
@@ -72,8 +80,8 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
         for layer in self.feed_forwards:
             for dense in (layer.expand, layer.contract):
                 if isinstance(dense, RotationDense):
-                    found += dense.products()
-        return found
+                    counted += dense.products()
+        return counted
 
     def get_config(self):
         return {**super().get_config(), "use": self.use}

@@ -4,6 +4,7 @@ from common.fields import fail, integer
 from models.architecture import MOST_LAYERS, Architecture, Variant
 from models.transformer.decoder import TransformerDecoder
 from models.transformer.encoder import TransformerEncoder
+from models.transformer.layer import ATTENTIONS
 
 
 def check(config):
@@ -22,6 +23,7 @@ def least_size(config) -> int:
 ARCHITECTURE = Architecture(
     encoder=TransformerEncoder,
     decoder=TransformerDecoder,
+    attentions=ATTENTIONS,
     variants={"transformer": Variant({"num_layers": 6}, in_paper=True)},
     fields={
         "num_layers": integer("Layers of encoder and of decoder.", maximum=MOST_LAYERS)

@@ -2,7 +2,6 @@
 
 import keras
 
-from models.attention.mechanism import Memory
 from models.transformer.layer import TransformerLayer, TransformerStack
 
 
@@ -48,53 +47,73 @@ class TransformerDecoderLayer(TransformerLayer):
         Returns:
           (batch, target, width).
         """
-        normed = self.self_norm(x)
-        state = self.self_attention(normed, normed, training=training)
-        attended = self.self_attention.attend(state, 0, normed)
-        x = self._add_self(x, attended, training)
-        normed = self.cross_norm(x)
-        state = self.cross_attention(normed, encoded, source_mask, training=training)
-        attended = self.cross_attention.attend(state, 0, encoded)
-        x = self._add_cross(x, attended, training)
+
+        def attend(normed):
+            state = self.self_attention(normed, normed, training=training)
+            return self.self_attention.read(state, 0, normed)
+
+        def attend_to_source(normed):
+            state = self.cross_attention(
+                normed, encoded, source_mask, training=training
+            )
+            return self.cross_attention.read(state, 0, encoded)
+
+        return self._sublayers(x, attend, attend_to_source, training)
+
+    def _sublayers(self, x, attend, attend_to_source, training=None):
+        """Moves (batch, target, width) by both attentions and the feed-forward.
+
+        Args:
+          attend, attend_to_source: functions of the normalised state.
+        """
+
+        def from_target(x, stage):
+            projected = self.self_projection(attend(self.self_norm(x)))
+            return self.self_dropout(projected, training=training)
+
+        def from_source(x, stage):
+            projected = self.cross_projection(attend_to_source(self.cross_norm(x)))
+            return self.cross_dropout(projected, training=training)
+
+        x = self._move(self._move(x, from_target), from_source)
         return self._transform(x, training)
 
-    def _add_self(self, x, attended, training=None):
-        projected = self.self_projection(attended)
-        return x + self.self_dropout(projected, training=training)
-
-    def _add_cross(self, x, attended, training=None):
-        projected = self.cross_projection(attended)
-        return x + self.cross_dropout(projected, training=training)
-
-    def memory(self, encoded, source_mask):
-        """`Memory` of an encoder output, for `step`."""
-        source = self.cross_attention.memory(encoded, encoded, source_mask)
-        return Memory(self.self_attention.constants(), source)
+    def source_cache(self, encoded, source_mask):
+        """What `step` needs that no target token changes: constants of the attention to
+        earlier tokens, and the cache of an encoder output."""
+        source = self.cross_attention.source_cache(encoded, encoded, source_mask)
+        return self.self_attention.constants(), source
 
     def empty_cache(self, batch_size, beams):
         """What `step` keeps of earlier tokens: nothing yet."""
         return self.self_attention.empty_cache(batch_size, beams)
 
-    def step(self, x, memory, cache, visible):
+    def step(self, x, source_cache, cache, visible):
         """Runs the layer for the tokens of one position.
 
         Args:
           x: (batch, beams, width).
-          memory: from `memory`.
+          source_cache: of `source_cache`.
           cache: of earlier positions.
           visible: see `models.attention.cache.SlotMap`.
 
         Returns:
           (batch, beams, width), and the cache with this position.
         """
-        attention = self.self_attention
-        normed = self.self_norm(x)
-        state = attention.step(normed, memory.constants, cache, visible)
-        attended, state = attention.attend_step(state, 0, normed)
-        x = self._add_self(x, attended)
-        normed = self.cross_norm(x)
-        (attended,) = self.cross_attention.attend_to_memory(normed, memory.source)
-        return self._transform(self._add_cross(x, attended)), state.cache
+        constants, source = source_cache
+
+        def attend(normed):
+            nonlocal cache
+            state = self.self_attention.step(normed, constants, cache, visible)
+            attended, state = self.self_attention.read_step(state, 0, normed)
+            cache = state.cache
+            return attended
+
+        def attend_to_source(normed):
+            (attended,) = self.cross_attention.read_source(normed, source)
+            return attended
+
+        return self._sublayers(x, attend, attend_to_source), cache
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -112,18 +131,18 @@ class TransformerDecoder(TransformerStack):
             x = layer(x, encoded, target_mask, source_mask, training=training)
         return self.output_norm(x)
 
-    def memory(self, encoded, source_mask):
+    def source_cache(self, encoded, source_mask):
         """What `step` needs of the source, layer by layer."""
-        return [layer.memory(encoded, source_mask) for layer in self.layers]
+        return [layer.source_cache(encoded, source_mask) for layer in self.layers]
 
     def empty_cache(self, batch_size, beams):
         """What `step` keeps of earlier tokens, layer by layer: none yet."""
         return [layer.empty_cache(batch_size, beams) for layer in self.layers]
 
-    def step(self, x, memory, cache, visible):
+    def step(self, x, source_cache, cache, visible):
         """Decodes one position; see `TransformerDecoderLayer.step`."""
         new_cache = []
-        for layer, source, past in zip(self.layers, memory, cache, strict=True):
+        for layer, source, past in zip(self.layers, source_cache, cache, strict=True):
             x, past = layer.step(x, source, past, visible)
             new_cache.append(past)
         return self.output_norm(x), new_cache

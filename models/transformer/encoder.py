@@ -35,11 +35,15 @@ class TransformerEncoderLayer(TransformerLayer):
 
     def call(self, x, padding_mask=None, training=None):
         """Runs the layer on (batch, length, width); mask true at real tokens."""
-        normed = self.attention_norm(x)
-        state = self.attention(normed, normed, padding_mask, training=training)
-        attended = self.output_projection(self.attention.attend(state, 0, normed))
-        x += self.attention_dropout(attended, training=training)
-        return self._transform(x, training)
+
+        def increment(x, stage):
+            normed = self.attention_norm(x)
+            state = self.attention(normed, normed, padding_mask, training=training)
+            attended = self.attention.read(state, 0, normed)
+            attended = self.output_projection(attended)
+            return self.attention_dropout(attended, training=training)
+
+        return self._transform(self._move(x, increment), training)
 
     def products(self, batch_size, length):
         """Matrix products of a training step, see `models.products`."""

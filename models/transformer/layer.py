@@ -2,39 +2,55 @@
 
 import keras
 
-from models.attention import make_attention
+from models.attention.attention import Attentions
 from models.dense import seeded_dense
 from models.feed_forward import FeedForward
 from models.normalization import LayerNormalization
+from models.residual_step import RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
+from models.transformer.attention import ProjectedAttention
+
+ATTENTIONS = Attentions(ProjectedAttention)
 
 
 class TransformerLayer(keras.layers.Layer):
     """Attention and feed-forward, equations 1 to 3, pre-normalised.
 
-    A subclass has the attentions. Dropout is on each sublayer's output.
+    A subclass has the attentions. Every sublayer gives an increment, with dropout on
+    it.
 
     Args:
       num_heads: H. Must divide the width.
       ffn_dim: inner size of the feed-forward.
-      attention: mechanism and hyperparameters, see `models.attention.make_attention`.
+      attention: name and hyperparameters, see `Attentions.make`.
       dropout: rate.
+      residual_step: of `models.residual_step.RESIDUAL_STEPS`.
       seed: of initial weights and dropout.
     """
 
-    def __init__(self, num_heads, ffn_dim, attention, dropout=0.0, seed=0, **kwargs):
+    def __init__(
+        self,
+        num_heads,
+        ffn_dim,
+        attention,
+        dropout=0.0,
+        residual_step="euler",
+        seed=0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.ffn_dim = ffn_dim
         self.attention_config = dict(attention)
         self.dropout = dropout
+        self.residual_step = residual_step
+        _, self._move = RESIDUAL_STEPS[residual_step]
         self.seed = seed
         self.feed_forward_norm = self._norm("ffn_norm")
         self.feed_forward_dropout = self._dropout("ffn_dropout")
 
     def _attention(self, name, use):
-        return make_attention(
-            "transformer",
+        return ATTENTIONS.make(
             self.attention_config,
             num_heads=self.num_heads,
             use=use,
@@ -51,28 +67,36 @@ class TransformerLayer(keras.layers.Layer):
         return seeded_dropout(self.dropout, name, self.seed, dtype=self.dtype_policy)
 
     def _projection(self, name, units):
-        same = {"use_bias": False, "dtype": self.dtype_policy}
-        return seeded_dense(units, name, self.seed, **same)
+        options = {"use_bias": False, "dtype": self.dtype_policy}
+        return seeded_dense(units, name, self.seed, **options)
 
     def _build(self, shape, *layers):
         """Builds the feed-forward and a subclass's layers."""
         self.width = shape[-1]
         seed = derive_seed(self.seed, "feed_forward")
-        same = {"dtype": self.dtype_policy}
+        dtype = {"dtype": self.dtype_policy}
         self.feed_forward = FeedForward(
-            seeded_dense(self.ffn_dim, "expand", seed, **same),
-            seeded_dense(self.width, "contract", seed, **same),
+            seeded_dense(self.ffn_dim, "expand", seed, **dtype),
+            seeded_dense(self.width, "contract", seed, **dtype),
             name="feed_forward",
-            **same,
+            **dtype,
         )
-        own = (self.feed_forward_norm, self.feed_forward, self.feed_forward_dropout)
-        for layer in (*layers, *own):
+        for layer in (
+            *layers,
+            self.feed_forward_norm,
+            self.feed_forward,
+            self.feed_forward_dropout,
+        ):
             layer.build(shape)
 
     def _transform(self, x, training=None):
-        """Adds the feed-forward's output to (batch, length, width)."""
-        transformed = self.feed_forward(self.feed_forward_norm(x))
-        return x + self.feed_forward_dropout(transformed, training=training)
+        """Moves (batch, length, width) by the feed-forward."""
+
+        def increment(x, stage):
+            transformed = self.feed_forward(self.feed_forward_norm(x))
+            return self.feed_forward_dropout(transformed, training=training)
+
+        return self._move(x, increment)
 
     def get_config(self):
         return {
@@ -81,6 +105,7 @@ class TransformerLayer(keras.layers.Layer):
             "ffn_dim": self.ffn_dim,
             "attention": self.attention_config,
             "dropout": self.dropout,
+            "residual_step": self.residual_step,
             "seed": self.seed,
         }
 

@@ -2,7 +2,7 @@
 
 Each feature has a maximum of its own over the keys, and so has each query over its
 features and keys, so nothing that matters to a row can underflow. Logarithms of what
-must not be seen are far below `FLOOR`, and every maximum is at least `FLOOR`, so
+must not be seen are far below `heads.LOWEST`, and every maximum is at least `heads.LOWEST`, so
 exp(logarithm - maximum) is 0 for them.
 """
 
@@ -10,17 +10,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from models.attention.heads import MASKED
-from models.attention.linear_fast import (
-    chunks,
-    earlier,
-    transposed_times,
-    whole,
-    within,
-)
-
-# Below any logarithm that counts, and far above `MASKED`.
-FLOOR = -1e8
+from models.attention.causal_chunks import chunks, earlier, joined
+from models.attention.heads import MASKED, largest
 
 
 class Keys(NamedTuple):
@@ -51,7 +42,7 @@ def sums_of(keys: Keys, values) -> Sums:
     """The `Sums` of one depth over all keys, in float32."""
     logs = log(keys.features) + ops.cast(keys.biases, "float32")
     maxima = largest(logs, axis=-2)
-    return Sums(transposed_times(ops.exp(logs - maxima), with_ones(values)), maxima)
+    return Sums(_product(ops.exp(logs - maxima), with_ones(values)), maxima)
 
 
 def read(queries, sums: Sums):
@@ -75,19 +66,25 @@ def attend(queries, keys: Keys, values, causal: bool):
     values = chunks(ops.cast(values, "float32"))
     biases = chunks(ops.cast(keys.biases, "float32"), MASKED)
     # Within the chunk, (..., C, C).
-    inside = log(within(queries, features, causal)) + ops.swapaxes(biases, -1, -2)
+    inside = ops.tril(ops.matmul(queries, ops.swapaxes(features, -1, -2)))
+    inside = log(inside) + ops.swapaxes(biases, -1, -2)
     # Of all chunks before: each feature's maximum, and sums relative to it.
-    own = sums_of(Keys(features, biases), values)
-    maxima = own.maxima[:, :, :, 0]  # (batch, heads, chunks, f)
-    others = ops.where(earlier(maxima)[..., None], maxima[:, :, None], MASKED)
-    before = largest(others, axis=3)  # (batch, heads, chunks, 1, f)
-    factors = ops.exp(others - before)
-    sums = ops.einsum("bhcef,bhefv->bhcfv", factors, own.values)
+    of_chunks = sums_of(Keys(features, biases), values)
+    maxima = of_chunks.maxima[:, :, :, 0]  # (batch, heads, chunks, f)
+    maxima = ops.where(earlier(maxima)[..., None], maxima[:, :, None], MASKED)
+    before = largest(maxima, axis=3)  # (batch, heads, chunks, 1, f)
+    factors = ops.exp(maxima - before)
+    sums = ops.einsum("bhcef,bhefv->bhcfv", factors, of_chunks.values)
     # A row's softmax over the keys of its chunk and the features of those before.
     logs = ops.concatenate([inside, log(queries) + before], axis=-1)
     weights = ops.exp(logs - largest(logs, axis=-1))
     rows = ops.concatenate([with_ones(values), sums], axis=-2)
-    return whole(divided(ops.matmul(weights, rows)), length)
+    return joined(divided(ops.matmul(weights, rows)), length)
+
+
+def _product(x, y):
+    """x^T y of the last two axes."""
+    return ops.matmul(ops.swapaxes(x, -1, -2), y)
 
 
 def log(features):
@@ -110,9 +107,3 @@ def divided(sums):
     nothing = denominators <= 0
     quotients = numerators / ops.where(nothing, 1.0, denominators)
     return ops.where(nothing, 0.0, quotients)
-
-
-def largest(x, axis):
-    """The maximum along an axis, kept, of at least `FLOOR`; without a gradient."""
-    largest = ops.max(x, axis=axis, keepdims=True)
-    return ops.stop_gradient(ops.maximum(largest, FLOOR))

@@ -1,12 +1,12 @@
-"""No attention: the floor that a mechanism's time is set against."""
+"""No attention: the lower bound of what a model with attention takes."""
 
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
-from models.attention.evolving import TimeEvolvingAttention
 from models.products import with_gradients
+from models.transevolve.attention import TimeEvolvingAttention
 
 # Of what is computed and not used: it keeps the projections, forward and backward, and
 # is nothing beside a value.
@@ -30,6 +30,9 @@ class NoAttention(TimeEvolvingAttention):
 
     uses = ("self", "causal")
 
+    def __init__(self, num_heads, *args, operator="softmax", **kwargs):
+        super().__init__(num_heads, operator, *args, **kwargs)
+
     def call(self, x, context, padding_mask=None, training=None):
         """`Unattended`.
 
@@ -41,12 +44,13 @@ class NoAttention(TimeEvolvingAttention):
                 f"NoAttention needs a query for each key, got {x.shape[1]} queries and "
                 f"{context.shape[1]} keys"
             )
-        queries, keys = self.project(x, context, training)
-        biases = ops.mean(self.biases(keys), axis=(1, 2))
+        queries = self.project_queries(x, training)
+        keys = self.project_keys(context, training)
+        biases = ops.mean(self.biases(keys, self.constants()), axis=(1, 2))
         sums = ops.mean(queries + keys, axis=1, keepdims=True)[..., : self.hidden_dim]
         return Unattended(TRACE * (sums + ops.mean(biases)))
 
-    def attend(self, state, depth, values):
+    def read(self, state, number, values):
         """The values, (batch, length, d)."""
         return ops.cast(values, self.compute_dtype) + state.trace
 
@@ -58,7 +62,7 @@ class NoAttention(TimeEvolvingAttention):
         """`Unattended`."""
         return Unattended(0.0)
 
-    def attend_step(self, state, depth, values):
+    def read_step(self, state, number, values):
         """The values."""
         return values, state
 
@@ -66,8 +70,13 @@ class NoAttention(TimeEvolvingAttention):
         """The projections and the biases."""
         tokens = batch_size * length
         projection = (tokens, self.hidden_dim, self.projected_dim)
-        biases = (tokens, self.projected_dim, self.num_heads * self.num_depths)
+        biases = (tokens, self.projected_dim, self.num_heads * self.num_reads)
         return [
             *with_gradients("query, key", 2, 1, projection),
             *with_gradients("biases", 1, 1, biases),
         ]
+
+    def get_config(self):
+        config = super().get_config()
+        del config["operator"]
+        return config

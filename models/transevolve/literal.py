@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from models.attention.evolving_softmax import EvolvingSoftmaxAttention
 from models.attention.heads import (
     MASKED,
+    is_future,
     merge_heads,
-    scaled_scores,
     sees_a_key,
     split_heads,
     zero_unseeing,
 )
 from models.products import with_gradients
+from models.transevolve.attention import TimeEvolvingAttention
 
 
 class LiteralState(NamedTuple):
@@ -25,26 +25,29 @@ class LiteralState(NamedTuple):
       query_operator: A1, (batch, heads, queries, d'/H).
       key_operator: A2, (batch, heads, keys, d'/H).
       time_operator: A3, (heads, d'/H).
-      seeing: of `models.attention.heads.sees_a_key`.
+      sees: of `models.attention.heads.sees_a_key`.
     """
 
     scores: Any
     query_operator: Any
     key_operator: Any
     time_operator: Any
-    seeing: Any
+    sees: Any
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class LiteralAttention(EvolvingSoftmaxAttention):
+class LiteralAttention(TimeEvolvingAttention):
     """Softmax(A0 + A1 T^l + T^l A2 + A3 (T^l * T^l)) values, equation 9.
 
     Holds every weight of the paper, the inert `key_time_kernel` = W~k (d', D)
-    included, so parameter counts match Table 2. See `TimeEvolvingAttention` for the
-    arguments.
+    included, so parameter counts match Table 2. It decodes as the factored form does.
+    See `TimeEvolvingAttention` for the arguments.
     """
 
     inert_weights = ("key_time_kernel",)
+
+    def __init__(self, num_heads, *args, operator="softmax", **kwargs):
+        super().__init__(num_heads, operator, *args, **kwargs)
 
     def build(self, x_shape, context_shape=None):
         super().build(x_shape, context_shape)
@@ -53,22 +56,16 @@ class LiteralAttention(EvolvingSoftmaxAttention):
         )
 
     def call(self, x, context, padding_mask=None, training=None):
-        """Computes the operators of equation 6 from the block's input.
-
-        Args:
-          x: (batch, queries, d), source of the queries.
-          context: (batch, keys, d), source of the keys; `x` for self-attention.
-          padding_mask: (batch, keys), true at real tokens; None if all are real.
-
-        Returns:
-          `LiteralState`.
-        """
-        queries, keys = self.project(x, context, training)
-        scores = scaled_scores(
+        """Computes the operators of equation 6: `LiteralState`."""
+        queries = self.project_queries(x, training)
+        keys = self.project_keys(context, training)
+        scores = ops.matmul(
             split_heads(queries * self.scale, self.num_heads),
-            split_heads(keys, self.num_heads),
-            self.causal,
+            ops.swapaxes(split_heads(keys, self.num_heads), 2, 3),
         )
+        if self.causal:
+            future = is_future(*ops.shape(scores)[-2:])
+            scores += MASKED * ops.cast(future, scores.dtype)
         if padding_mask is not None:
             visible = ops.cast(padding_mask, scores.dtype)[:, None, None, :]
             scores += MASKED * (1 - visible)
@@ -79,21 +76,12 @@ class LiteralAttention(EvolvingSoftmaxAttention):
             query_operator=ops.einsum("bnd,htd->bhnt", queries, key_time),
             key_operator=ops.einsum("bnd,htd->bhnt", keys, query_time),
             time_operator=ops.einsum("htd,htd->ht", query_time, key_time),
-            seeing=sees_a_key(padding_mask, ops.shape(x)[1], self.causal),
+            sees=sees_a_key(padding_mask, ops.shape(x)[1], self.causal),
         )
 
-    def attend(self, state, depth, values):
-        """Attention output at one depth, before the output projection.
-
-        Args:
-          state: what the call returned.
-          depth: 0..num_depths - 1.
-          values: (batch, keys, d).
-
-        Returns:
-          (batch, queries, d), heads merged.
-        """
-        time = self.time_vectors()[depth]
+    def read(self, state, number, values):
+        """What a depth attends, (batch, n, d), before the output projection."""
+        time = self.time_vectors()[number]
         query_term = ops.einsum("bhnt,ht->bhn", state.query_operator, time)
         key_term = ops.einsum("bhnt,ht->bhn", state.key_operator, time)
         time_term = ops.sum(state.time_operator * ops.square(time), axis=-1)
@@ -105,15 +93,24 @@ class LiteralAttention(EvolvingSoftmaxAttention):
         )
         weights = ops.softmax(scores, axis=-1)
         attended = ops.matmul(weights, split_heads(values, self.num_heads))
-        return merge_heads(zero_unseeing(attended, state.seeing))
+        return merge_heads(zero_unseeing(attended, state.sees))
 
     def products(self, batch_size, length):
-        depths, units = self.num_depths, batch_size * self.num_heads
-        size = self.hidden_dim // self.num_heads
-        operators = (batch_size * length, self.projected_dim, self.hidden_dim)
+        """Those of the block's start, and of each read."""
+        reads, units = self.num_reads, batch_size * self.num_heads
+        key_size, tokens = 2 * self.head_size, batch_size * length
+        projection = (tokens, self.hidden_dim, self.projected_dim)
+        time = (tokens, self.projected_dim, self.hidden_dim)
+        scores, one = (length, key_size, length), (length, length, self.head_size)
         return [
-            *super().products(batch_size, length),
-            *with_gradients("A1, A2", 2, 1, operators, "right"),
-            *with_gradients("A1 T, T A2", 2 * depths, units, (length, size, 1)),
-            *with_gradients("A V", depths, units, (length, length, size)),
+            *with_gradients("query, key", 2, 1, projection),
+            *with_gradients("Q K^T", 1, units, scores, "right"),
+            *with_gradients("A1, A2", 2, 1, time, "right"),
+            *with_gradients("A1 T, T A2", 2 * reads, units, (length, self.head_size, 1)),
+            *with_gradients("A V", reads, units, one),
         ]
+
+    def get_config(self):
+        config = super().get_config()
+        del config["operator"]
+        return config

@@ -1,0 +1,194 @@
+"""What an attention layer is: projections, and the operator made of them."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import keras
+
+from models.attention import OPERATORS
+from models.attention.operator import USES, Operator
+from models.fidelity import official_choices
+
+
+class Attention(keras.layers.Layer):
+    """Projections of queries and keys, the operator made of them, and its reads.
+
+    A block of L depths has one layer for each of its uses. A model of one depth a
+    layer, as the Transformer, is the case of L = 1. Shapes: queries n, keys m, width d.
+
+    *In parallel*, for training. The call sees the block's input and makes the operator;
+    then each depth reads it.
+
+        state = attention(x, context, padding_mask, training=training)
+        attended = attention.read(state, number, values)
+
+      x: (batch, n, d), where queries come from.
+      context: (batch, m, d), where keys come from: `x` itself, or a source. Causal
+        queries may follow m - n earlier keys: `x` is then the end of the context.
+      padding_mask: (batch, m), true at real tokens; None if all are real.
+      number: of the read, from 0; depth by depth, and in a depth stage by stage.
+      values: (batch, m, d), what the depth reads. A layer that projects values of its
+        own from the context leaves them aside.
+      attended: (batch, n, d), heads merged, not yet projected. Zero where a query sees
+        no real token.
+
+    *Recurrently*, for decoding: one position at a time, for all beams of a sentence.
+    As causal attention:
+
+        constants = attention.constants()             what no token changes
+        cache = attention.empty_cache(batch_size, beams)
+        state = attention.step(x, constants, cache, visible)
+        attended, state = attention.read_step(state, number, values)
+        cache = state.cache                           after the last read
+
+      x, values, attended: (batch, beams, d).
+      cache: nested `models.attention.cache.Slots` (kept for each position and beam)
+        and `State`s (of a fixed size, handed on from parents to survivors).
+      visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
+
+    As cross-attention, to a source that all depths share:
+
+        cache = attention.source_cache(context, values, padding_mask)
+        attended = attention.read_source(x, cache)    a list, one a read
+
+    Its matrix products as self-attention, for operation counts, are
+    `attention.products(batch_size, length)`, a list of `models.products.Product`.
+
+    Class attributes: as those of `models.attention.operator.Operator`, for a layer that
+    is registered as an attention of its own.
+
+    Args:
+      operator: a key of `models.attention.OPERATORS`.
+      num_heads: H. Must divide the width.
+      num_depths: L, in how many depths it is read.
+      use: of `USES`; "causal" lets a query see no key that comes after it.
+      offsets: of the reads of each depth, as fractions of a depth: see
+        `models.residual_step`.
+      dropout: rate of the model.
+      fidelity: see `models.fidelity`, where a layer differs by it.
+      seed: of the initial weights and of the dropout.
+      name, dtype, trainable: Keras's.
+      **hyperparameters: of the operator.
+
+    Raises:
+      ValueError: if it does not serve that use.
+    """
+
+    uses = USES
+    can_decode = True
+    variants = Operator.variants
+    fields = Operator.fields
+    inert_weights = ()
+    padding = Operator.padding
+    is_ordered = Operator.is_ordered
+    small = Operator.small
+
+    def __init__(
+        self,
+        num_heads,
+        operator,
+        num_depths=1,
+        use="self",
+        offsets=(0.0,),
+        dropout=0.0,
+        fidelity="paper",
+        seed=0,
+        name=None,
+        dtype=None,
+        trainable=True,
+        **hyperparameters,
+    ):
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        kind = OPERATORS[operator]
+        served = [uses for uses in (self.uses, kind.uses) if use not in uses]
+        if served:
+            raise ValueError(f"{operator} serves as {served[0]}, got use={use!r}")
+        self.operator_name = operator
+        self.operator = kind(num_heads, use, seed, **hyperparameters)
+        self.num_heads = num_heads
+        self.num_depths = num_depths
+        self.use = use
+        self.offsets = tuple(offsets)
+        self.dropout = dropout
+        self.fidelity = fidelity
+        self.official_choices = official_choices(fidelity)
+        self.seed = seed
+
+    @classmethod
+    def fields_of(cls, hyperparameters: Mapping) -> Mapping:
+        """See `Operator.fields_of`."""
+        return cls.fields
+
+    @property
+    def num_reads(self) -> int:
+        return self.num_depths * len(self.offsets)
+
+    @property
+    def causal(self) -> bool:
+        return self.use == "causal"
+
+    @property
+    def all_inert_weights(self) -> tuple[str, ...]:
+        """Names of weights, the operator's included, on which no output depends."""
+        return self.inert_weights + self.operator.inert_weights
+
+    def constants(self):
+        """What `step` needs that no token changes."""
+        return ()
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "operator": self.operator_name,
+            "num_depths": self.num_depths,
+            "use": self.use,
+            "offsets": self.offsets,
+            "dropout": self.dropout,
+            "fidelity": self.fidelity,
+            "seed": self.seed,
+            **self.operator.get_config(),
+        }
+
+
+class Attentions(NamedTuple):
+    """The attentions of a model, by name.
+
+    Attributes:
+      layer: makes and reads the operators of `OPERATORS`.
+      softmax: the name of the softmax in this model. It is what variants mean that
+        name no attention.
+      others: further layers, of this model alone.
+    """
+
+    layer: type[Attention]
+    softmax: str = "softmax"
+    others: Mapping[str, type[Attention]] = {}
+
+    def named(self) -> dict[str, type]:
+        """By name, the operator or the layer that states what it can do."""
+        operators = {
+            self.softmax if name == "softmax" else name: operator
+            for name, operator in OPERATORS.items()
+        }
+        return {**operators, **self.others}
+
+    def make(self, config: Mapping, **arguments) -> Attention:
+        """Makes the layer that the `model.attention` part of a config describes.
+
+        Args:
+          config: `name`, and the hyperparameters of what it names.
+          **arguments: of `Attention`.
+
+        Raises:
+          ValueError: if there is none of that name.
+        """
+        hyperparameters = dict(config)
+        name = hyperparameters.pop("name")
+        if name not in self.named():
+            known = tuple(self.named())
+            raise ValueError(f"attention must be one of {known}, got {name!r}")
+        if name in self.others:
+            return self.others[name](**hyperparameters, **arguments)
+        operator = "softmax" if name == self.softmax else name
+        return self.layer(operator=operator, **hyperparameters, **arguments)

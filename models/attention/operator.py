@@ -1,0 +1,220 @@
+"""What an attention is: a linear operator on values, made once and read many times."""
+
+import abc
+from collections.abc import Mapping
+
+from common.fields import Field
+from models.products import Product
+
+USES = ("self", "causal", "cross")
+
+
+class Operator(abc.ABC):
+    """K, for each head a linear map of values (m) to queries (n), often not written out.
+
+    A block makes it from its input. `models.attention.reading` reads it, any number of
+    times, with weights w on the keys (docs/attention.md):
+
+        out = K (w * V) / (K w)
+
+    Nothing here knows of models: TransEvolve reads an operator at each depth, with
+    w^l = exp(b^l), the Transformer once, with w = 1.
+
+    Shapes are by head: queries (batch, heads, n, size), keys, values and x (batch, heads,
+    m, size), outputs and y (batch, heads, n, size). What `make` computes is a tuple of
+    arrays, the operator's *parts*.
+
+    To add one, write its class in a file of its own and name it in
+    `models.attention.OPERATORS`. `tests/models/test_attention.py` then tests it.
+
+    Class attributes:
+      uses: of `USES`, what it serves as.
+      can_decode: whether it has the methods for decoding. As self-attention none is
+        needed.
+      variants: hyperparameters by what they append to a variant's name, e.g.
+        {"": {"feature_map": "elu1"}, "favor": {"feature_map": "favor"}}.
+      fields: {hyperparameter: `common.fields.Field`}, unless `fields_of` says more.
+      inert_weights: names of weights on which no output depends. Converting a model
+        drops them, or leaves them as initialised, and a run with another attention
+        leaves them unused.
+      rows_sum_to_one: whether those of K do. A single read without weights then needs
+        no sums, and the operator has `read_once`.
+      padding: where padding may lie, "anywhere" or "end".
+      is_ordered: whether the order of keys matters, causality apart.
+      small: hyperparameters with which a text of 14 tokens has several of whatever it
+        is cut into, for tests.
+
+    Args:
+      num_heads: H.
+      use: of `USES`; "causal" lets a query see no key that comes after it. Its n
+        queries may follow m - n earlier keys.
+      seed: of what it draws.
+      **hyperparameters: of `fields_of`.
+    """
+
+    uses = USES
+    can_decode = True
+    variants: Mapping[str, Mapping] = {"": {}}
+    fields: Mapping[str, Field] = {}
+    inert_weights: tuple[str, ...] = ()
+    rows_sum_to_one = False
+    padding = "anywhere"
+    is_ordered = False
+    small: Mapping = {}
+
+    def __init__(self, num_heads, use, seed):
+        self.num_heads = num_heads
+        self.use = use
+        self.seed = seed
+
+    @classmethod
+    def fields_of(cls, hyperparameters: Mapping) -> Mapping[str, Field]:
+        """What the hyperparameters of a variant may hold; others are fixed by it."""
+        return cls.fields
+
+    @staticmethod
+    def check(config) -> None:
+        """Raises `UserError` if its fields do not fit the rest of a config, whose
+        lengths and widths it may need."""
+        return None
+
+    @property
+    def causal(self):
+        return self.use == "causal"
+
+    @property
+    def is_softmax(self) -> bool:
+        """Whether it stands for softmax(Q K^T), so scores are scaled as a softmax's."""
+        return True
+
+    def build(self, layer, size: int) -> None:
+        """Makes its weights by `layer.add_weight`.
+
+        Args:
+          layer: the attention layer that owns it.
+          size: of a head's queries and keys.
+        """
+        return None
+
+    def draw(self, training=None):
+        """Which of its random draws a pass takes, for an operator that has some."""
+        return None
+
+    def prepare_queries(self, queries, scale, draw=None):
+        """What queries enter `make` as, differentiable as usual.
+
+        Args:
+          queries: projected, by head.
+          scale: factor on the products of queries and keys.
+          draw: of `draw`.
+        """
+        return queries * scale
+
+    def prepare_keys(self, keys, scale, mask=None, draw=None):
+        """What keys enter `make` as, likewise.
+
+        Args:
+          mask: bool (batch, m), true at real tokens; None if all are real.
+
+        Returns:
+          The keys, and the logarithm of a factor on each, (batch, heads, m, 1), or None.
+        """
+        return keys, None
+
+    @abc.abstractmethod
+    def make(self, queries, keys, columns: int) -> tuple:
+        """The parts that the other methods need. Its gradient is `gradient`.
+
+        Args:
+          columns: in all reads; an operator may choose by them how it is held.
+        """
+
+    @abc.abstractmethod
+    def times(self, parts, x):
+        """K x for any number of columns: (batch, heads, n, columns) of (…, m, columns)."""
+
+    @abc.abstractmethod
+    def transposed_times(self, parts, y):
+        """K^T y: (batch, heads, m, columns) of (batch, heads, n, columns)."""
+
+    @abc.abstractmethod
+    def gradient(self, parts, left, right) -> tuple:
+        """The gradients of queries and keys, where that of K is left right^T.
+
+        Args:
+          left: (batch, heads, n, rank), collected over all reads.
+          right: (batch, heads, m, rank).
+        """
+
+    @abc.abstractmethod
+    def sees(self, parts, mask, num_queries: int):
+        """Whether a query has anything to read: bool (batch, heads or 1, n or 1, 1).
+
+        Args:
+          mask: bool (batch, m), true at real tokens; None if all are real.
+
+        Returns:
+          None where each query has.
+        """
+
+    @abc.abstractmethod
+    def read_apart(self, inputs, biases, values):
+        """One read whatever the spread of the biases: slower, and always right.
+
+        Args:
+          inputs: queries and keys as `make` takes them.
+          biases: b, (batch, heads, m, 1), `MASKED` at padding.
+          values: by head.
+
+        Returns:
+          (batch, heads, n, size).
+        """
+
+    # Decoding: one position at a time, for all beams of a sentence, sizes (batch, heads,
+    # beams, size). Keys and queries are prepared.
+
+    def empty_cache(self, batch_size, beams, key_size, size, num_reads, dtype):
+        """What `step` keeps of earlier tokens, none yet: any nesting of tuples and lists
+        of the leaves of `models.attention.cache`."""
+        raise NotImplementedError
+
+    def step(self, queries, keys, biases, cache, visible):
+        """What the reads of one position share; its attribute `cache` is the next.
+
+        Args:
+          biases: (batch, heads, beams, reads).
+          visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
+        """
+        raise NotImplementedError
+
+    def read_step(self, state, number, values):
+        """What a read gives, (batch, beams, d), of values likewise; the next state."""
+        raise NotImplementedError
+
+    def source_cache(self, keys, biases, mask, values):
+        """What cross-attention keeps of a source.
+
+        Args:
+          biases: (batch, heads, m, reads), `MASKED` at padding.
+          mask: bool (batch, m), true at real tokens; None if all are real.
+          values: (batch, heads, m, size), those of all reads.
+        """
+        raise NotImplementedError
+
+    def read_source(self, queries, cache):
+        """What each read gives, a list of (batch, beams, d)."""
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def products(self, units: int, length: int, key_size, size, reads) -> list[Product]:
+        """Matrix products of a training step as self-attention, `models.products`.
+
+        Args:
+          units: of batch and heads together.
+          key_size, size: of a head's keys and values.
+          reads: how many times it is read.
+        """
+
+    def get_config(self) -> dict:
+        """The hyperparameters."""
+        return {}

@@ -1,0 +1,163 @@
+"""Reading an operator: the one gradient by hand of every attention.
+
+With G = d out / s for s = K w, and c = -sum(G * out) over a head's numbers, the gradient
+of K is a sum over all reads of G (w * V)^T + c w^T. Automatic differentiation would make
+and add an array of K's size at each read. Here each read hands its two factors to the
+block's start, which gives the operator all of them at once. docs/attention.md, "The
+gradient, by hand".
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from keras import ops
+
+from models.attention.heads import largest, merge_heads, split_heads
+from models.attention.operator import Operator
+from models.gradients import custom_gradient
+
+# A denominator, of weights up to 1, under which smaller weights of its sum might have
+# been lost: docs/attention.md, "The guard".
+SMALL = 1e-15
+
+
+class Read(NamedTuple):
+    """What a read needs besides the operator, sizes (batch, heads, length, …).
+
+    Attributes:
+      biases: b, (m, 1).
+      sums: s = K w, (n, 1). Infinite for a query that has nothing to read.
+      weights: w, (m, 1), zero at padding. A constant to automatic differentiation.
+      carriers: two arrays of zeros, (n, size) and (m, size). Their gradients are the
+        factors G and w * V of this read.
+    """
+
+    biases: Any
+    sums: Any
+    weights: Any
+    carriers: tuple
+
+
+class State(NamedTuple):
+    """An operator that was made, and what its reads need.
+
+    Attributes:
+      operator: an `Operator`.
+      parts: of it; constants to automatic differentiation.
+      reads: {number: `Read`}. Each is taken once: used twice, the factors of two reads
+        would add up before they multiply.
+      inputs: {"now": queries and keys}, for `Operator.read_apart`. A read hands
+        them on to the next. If all took the same ones, the backward pass would add up
+        zeros of each read that did without.
+      is_safe: scalar, whether no sum is so small that weights of it might be lost.
+    """
+
+    operator: Operator
+    parts: tuple
+    reads: dict
+    inputs: dict
+    is_safe: Any
+
+
+def start(operator: Operator, inputs: tuple, biases, mask, size: int) -> State:
+    """Makes an operator to be read once for each bias.
+
+    Args:
+      inputs: queries and keys, prepared.
+      biases: b of all reads, (batch, heads, m, reads), `MASKED` at padding.
+      mask: bool (batch, m), true at real tokens; None if all are real.
+      size: of a head's values.
+    """
+    num_reads = biases.shape[-1]
+
+    @custom_gradient
+    def make(queries, keys, biases):
+        parts = operator.make(queries, keys, num_reads * (size + 1))
+        weights = ops.exp(biases - largest(biases, axis=2))
+        weights = ops.cast(weights, queries.dtype)
+        sums = operator.times(parts, weights)
+        carriers = (
+            ops.zeros((*ops.shape(x)[:3], size), x.dtype) for x in (sums, weights)
+        )
+
+        def backward(*gradients):
+            d_sums, *gradients = gradients[1 : 2 + 2 * num_reads]
+            d_inputs = operator.gradient(
+                parts,
+                ops.concatenate([*gradients[::2], d_sums], axis=-1),
+                ops.concatenate([*gradients[1::2], weights], axis=-1),
+            )
+            d_weights = operator.transposed_times(parts, d_sums)
+            return *d_inputs, ops.cast(weights * d_weights, biases.dtype)
+
+        return (weights, sums, *tuple(carriers) * num_reads, *parts), backward
+
+    weights, sums, *arrays = make(*inputs, biases)
+    carriers, parts = arrays[: 2 * num_reads], arrays[2 * num_reads :]
+    weights, *parts = map(ops.stop_gradient, (weights, *parts))
+    has_lost = sums <= SMALL
+    sums = ops.where(has_lost, ops.ones_like(sums), sums)
+    sees = operator.sees(parts, mask, ops.shape(sums)[2])
+    if sees is not None:
+        has_lost = ops.logical_and(has_lost, sees)
+        sums = ops.where(sees, sums, np.inf)
+    reads = zip(
+        *(ops.split(x, num_reads, axis=-1) for x in (biases, sums, weights)),
+        zip(carriers[::2], carriers[1::2], strict=True),
+        strict=True,
+    )
+    reads = {number: Read(*read) for number, read in enumerate(reads)}
+    is_safe = ops.logical_not(ops.any(has_lost))
+    return State(operator, tuple(parts), reads, {"now": tuple(inputs)}, is_safe)
+
+
+def read(state: State, number: int, values):
+    """What a read gives, (batch, n, d), heads merged, of values (batch, m, d).
+
+    Raises:
+      ValueError: if this read was taken before.
+    """
+    if number not in state.reads:
+        raise ValueError(f"read {number} was taken before: expected once for each state")
+    now, inputs = state.reads.pop(number), state.inputs["now"]
+
+    def fast():
+        return _read(state.operator, state.parts, now, values), *inputs
+
+    def apart():
+        by_head = split_heads(values, state.operator.num_heads)
+        attended = state.operator.read_apart(inputs, now.biases, by_head)
+        return merge_heads(ops.cast(attended, values.dtype)), *inputs
+
+    attended, *inputs = ops.cond(state.is_safe, fast, apart)
+    state.inputs["now"] = tuple(inputs)
+    return attended
+
+
+def _read(operator, parts, now, values):
+    """A read by `parts`. Of arrays as large as the values it keeps w * V and out."""
+
+    @custom_gradient
+    def read(values, biases, sums, left, right, weights, *parts):
+        weighted = weights * split_heads(values, operator.num_heads)
+        outputs = merge_heads(operator.times(parts, weighted) / sums)
+
+        def backward(d_outputs):
+            left, by_head = (
+                split_heads(x, operator.num_heads) for x in (d_outputs, outputs)
+            )
+            left = left / sums
+            d_sums = -ops.sum(left * by_head, axis=-1, keepdims=True)
+            d_weighted = operator.transposed_times(parts, left)
+            d_biases = ops.sum(weighted * d_weighted, axis=-1, keepdims=True)
+            return (
+                merge_heads(weights * d_weighted),
+                ops.cast(d_biases, biases.dtype),
+                d_sums,
+                *(left, weighted),
+                *[None] * (1 + len(parts)),
+            )
+
+        return outputs, backward
+
+    return read(values, now.biases, now.sums, *now.carriers, now.weights, *parts)

@@ -1,0 +1,138 @@
+"""Decoding with softmax(q K^T + b): what is kept of earlier tokens, and of a source."""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from models.attention.cache import Slots
+from models.attention.heads import (
+    MASKED,
+    merge_heads,
+    sees_a_key,
+    split_heads,
+    zero_unseeing,
+)
+
+
+class TokenCache(NamedTuple):
+    """What is kept of earlier tokens, in `Slots`.
+
+    2 d + L (d + H) numbers a token in TransEvolve, 2 d a layer in the Transformer.
+
+    Attributes:
+      keys: heads of the keys' size.
+      biases: b of all reads, a head each of size 1 for each head and read; () where
+        there are none.
+      values: list, one a read.
+    """
+
+    keys: Any
+    biases: Any
+    values: list
+
+
+class Step(NamedTuple):
+    """A position's weights on the slots in all reads, (batch, heads, reads, beams,
+    slots), and the cache, with its values up to the latest read."""
+
+    weights: Any
+    cache: TokenCache
+
+
+class SourceCache(NamedTuple):
+    """What is kept of a source, (batch, heads, …).
+
+    Attributes:
+      keys: (source, key size).
+      biases: b of all reads, (reads, source), masked at padding; None where there are
+        none.
+      values: (source, size), those of all reads.
+      sees: of `models.attention.heads.sees_a_key`.
+    """
+
+    keys: Any
+    biases: Any
+    values: Any
+    sees: Any
+
+
+class SlotDecoding:
+    """The decoding methods of an `Operator` for few queries, where no order of the
+    products is faster than another: all rows of weights before the first read."""
+
+    def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
+        """`TokenCache`.
+
+        Args:
+          reads: how many have biases; 0 for one read without.
+        """
+        heads = self.num_heads
+
+        def slots(heads, size):
+            return Slots.empty(batch_size, beams, heads, size, dtype)
+
+        biases = slots(heads * reads, 1) if reads else ()
+        values = [slots(heads, size) for _ in range(max(reads, 1))]
+        return TokenCache(slots(heads, key_size), biases, values)
+
+    def step(self, queries, keys, biases, cache, visible):
+        """`Step`; biases are None where there are none."""
+        keys = cache.keys.append(keys)
+        all_biases = None
+        if biases is not None:
+            batch, heads, beams, reads = ops.shape(biases)
+            biases = ops.einsum("bhnl->bhln", biases)
+            biases = ops.reshape(biases, (batch, heads * reads, beams, 1))
+            biases = cache.biases.append(biases)
+            all_biases = biases.rows()  # (batch, heads * reads, beams or 1, slots)
+            slots = ops.shape(all_biases)[-1]
+            all_biases = ops.reshape(all_biases, (batch, heads, reads, -1, slots))
+            cache = cache._replace(biases=biases)
+        weights = _weights(keys.scores(queries), all_biases, visible)
+        return Step(weights, cache._replace(keys=keys))
+
+    def read_step(self, state, number, values):
+        """See `Operator.read_step`."""
+        values = split_heads(values, self.num_heads)
+        all_values = list(state.cache.values)
+        all_values[number] = all_values[number].append(values)
+        attended = all_values[number].weighted_sum(state.weights[:, :, number])
+        cache = state.cache._replace(values=all_values)
+        return merge_heads(attended), state._replace(cache=cache)
+
+    def source_cache(self, keys, biases, mask, values):
+        """`SourceCache`; biases are None where there are none."""
+        if biases is not None:
+            biases = ops.einsum("bhml->bhlm", biases)
+        sees = sees_a_key(mask, 1, causal=False)
+        return SourceCache(keys, biases, zero_unseeing(values, sees), sees)
+
+    def read_source(self, queries, cache):
+        """See `Operator.read_source`."""
+        scores = ops.matmul(queries, ops.swapaxes(cache.keys, 2, 3))
+        biases = cache.biases
+        weights = _weights(scores, None if biases is None else biases[:, :, :, None])
+        batch, heads, reads, beams, source = ops.shape(weights)
+        weights = ops.reshape(weights, (batch, heads, reads * beams, source))
+        attended = merge_heads(ops.matmul(weights, cache.values))
+        return ops.split(attended, reads, axis=1)
+
+
+def _weights(scores, biases, visible=None):
+    """softmax(A0 + b^l) in all reads: equation 9 for a few queries.
+
+    Args:
+      scores: A0, (batch, heads, queries, keys).
+      biases: b^l, (batch, heads, reads, queries or 1, keys); None for one read
+        without.
+      visible: (batch, queries, keys), which keys a query sees; None for all.
+
+    Returns:
+      (batch, heads, reads, queries, keys).
+    """
+    if visible is not None:
+        scores = ops.where(visible[:, None], scores, MASKED)
+    scores = scores[:, :, None]
+    if biases is not None:
+        scores = ops.add(scores, biases)  # they may differ in dtype
+    return ops.softmax(scores, axis=-1)

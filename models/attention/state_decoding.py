@@ -1,0 +1,91 @@
+"""Decoding by states of a size that no length changes: [S, z] of all tokens so far."""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from models.attention.cache import State
+from models.attention.heads import LOWEST, largest, merge_heads
+from models.attention.safe_sums import (
+    Keys,
+    Sums,
+    divided,
+    log,
+    read,
+    sums_of,
+    with_ones,
+)
+
+
+class Step(NamedTuple):
+    """What the reads of a position share, and the cache.
+
+    Attributes:
+      queries: log phi(q), (batch, beams, heads, f).
+      keys: list of b^l + log phi(k), likewise, one a read.
+      cache: list of `State`, one a read: [S, z, M], (batch, beams, heads, f, v + 2), in
+        float32. See `safe_sums.Sums`.
+    """
+
+    queries: Any
+    keys: list
+    cache: list
+
+
+class StateDecoding:
+    """The decoding methods of an `Operator` of feature maps."""
+
+    def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
+        """A `State` for each read, in float32 whatever the dtype."""
+        shape = (batch_size, beams, self.num_heads, self.feature_map.num_features)
+        sums = ops.zeros((*shape, size + 1), "float32")
+        maxima = ops.full((*shape, 1), LOWEST, "float32")
+        empty = ops.concatenate([sums, maxima], axis=-1)
+        return [State(empty) for _ in range(max(reads, 1))]
+
+    def step(self, queries, keys, biases, cache, visible):
+        """`Step`; biases are None where there are none."""
+        logs = [_beams_first(log(keys))]
+        if biases is not None:
+            biases = _beams_first(ops.cast(biases, "float32"))
+            reads = biases.shape[-1]
+            logs = [logs[0] + bias for bias in ops.split(biases, reads, axis=-1)]
+        return Step(_beams_first(log(queries)), logs, cache)
+
+    def read_step(self, state, number, values):
+        """See `Operator.read_step`."""
+        heads = self.num_heads
+        batch, beams, width = ops.shape(values)
+        past, logs = state.cache[number].value, state.keys[number][..., None]
+        sums, before = past[..., :-1], past[..., -1:]
+        maxima = ops.maximum(before, logs)
+        rows = with_ones(ops.reshape(values, (batch, beams, heads, 1, width // heads)))
+        sums = ops.exp(before - maxima) * sums + ops.exp(logs - maxima) * rows
+        weights = state.queries + maxima[..., 0]
+        weights = ops.exp(weights - largest(weights, axis=-1))
+        attended = divided(ops.einsum("bnhf,bnhfv->bnhv", weights, sums))
+        attended = ops.reshape(attended, (batch, beams, width))
+        cache = list(state.cache)
+        cache[number] = State(ops.concatenate([sums, maxima], axis=-1))
+        return ops.cast(attended, values.dtype), state._replace(cache=cache)
+
+    def source_cache(self, keys, biases, mask, values) -> Sums:
+        """The `Sums` of a source in all reads, (batch, heads, reads, …): of one size,
+        whatever its length."""
+        if biases is None:
+            biases = ops.zeros_like(keys[..., :1])
+        biases = ops.expand_dims(ops.einsum("bhml->bhlm", biases), -1)
+        return sums_of(Keys(keys[:, :, None], biases), values[:, :, None])
+
+    def read_source(self, queries, cache):
+        """See `Operator.read_source`."""
+        attended = read(queries[:, :, None], cache)
+        reads = attended.shape[2]
+        return [
+            merge_heads(ops.cast(attended[:, :, number], queries.dtype))
+            for number in range(reads)
+        ]
+
+
+def _beams_first(x):
+    return ops.einsum("bhns->bnhs", x)

@@ -1,0 +1,204 @@
+"""Time-evolving attention: one operator a block, read at each depth with w^l."""
+
+import keras
+from keras import ops
+
+from models.attention import reading
+from models.attention.attention import Attention
+from models.attention.heads import masked, split_heads
+from models.dense import linear
+from models.products import with_gradients
+from models.seeds import derive_seed, seeded_dropout
+from models.transevolve.time_evolution import time_features
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class TimeEvolvingAttention(Attention):
+    """Equation 9 without what cancels: the same outputs and gradients.
+
+    The softmax over keys ignores what is constant along keys. So of the three evolution
+    terms of equation 9 only the key-side one, b^l = T^l A2, acts, and depth l reads the
+    block's operator with the weights w^l = exp(b^l): docs/attention.md.
+
+    With d the width, d' = d time dimensions and D = d + d', the augmented kernels
+    W'q and W'k of appendix A (both D x D) are held as their row blocks:
+    `query_kernel` = Wq (d, D), `query_time_kernel` = W~q (d', D), `key_kernel` = Wk
+    (d, D). The fourth, W~k, has no effect on the output and exists in the literal
+    form alone. `time_coefficients` (L, d') are the learned w^l of equation 7.
+
+    Args:
+      dropout: on queries and keys.
+      fidelity: see `models.fidelity`; of it the phases of T^l, and the scale of the
+        scores, 1/sqrt(d/H) or, in the official code, 1/sqrt(D/H).
+
+    See `Attention` for the others.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.query_dropout, self.key_dropout = (
+            seeded_dropout(self.dropout, name, self.seed, dtype=self.dtype_policy)
+            for name in ("query_dropout", "key_dropout")
+        )
+
+    def build(self, x_shape, context_shape=None):
+        width = x_shape[-1]
+        if width % (2 * self.num_heads):
+            raise ValueError(
+                f"width {width} must be a multiple of twice num_heads={self.num_heads}"
+            )
+        self.hidden_dim = width
+        self.projected_dim = 2 * width
+        # The authors initialise W'q and W'k as whole (D, D) matrices.
+        limit = (3 / self.projected_dim) ** 0.5
+        self.query_kernel = self._add_kernel("query_kernel", limit)
+        self.query_time_kernel = self._add_kernel("query_time_kernel", limit)
+        self.key_kernel = self._add_kernel("key_kernel", limit)
+        self.time_coefficients = self.add_weight(
+            name="time_coefficients",
+            shape=(self.num_depths, width),
+            initializer=self._uniform("time_coefficients", (6 / width) ** 0.5),
+        )
+        self.features = time_features(
+            width, self.num_depths, self.fidelity, self.offsets
+        )
+        self.query_dropout.build(x_shape)
+        self.key_dropout.build(x_shape)
+        self.operator.build(self, self.projected_dim // self.num_heads)
+
+    def _uniform(self, name, limit):
+        seed = derive_seed(self.seed, name)
+        return keras.initializers.RandomUniform(-limit, limit, seed)
+
+    def _add_kernel(self, name, limit):
+        return self.add_weight(
+            name=name,
+            shape=(self.hidden_dim, self.projected_dim),
+            initializer=self._uniform(name, limit),
+        )
+
+    @property
+    def scale(self):
+        """Factor on the scores A0."""
+        official = "score_scale" in self.official_choices
+        width = self.projected_dim if official else self.hidden_dim
+        return (width / self.num_heads) ** -0.5
+
+    @property
+    def head_size(self):
+        """Of values."""
+        return self.hidden_dim // self.num_heads
+
+    def time_vectors(self):
+        """T^l of equation 7 split in heads, of all reads: (reads, num_heads, d'/H)."""
+        coefficients = self.time_coefficients
+        if len(self.offsets) > 1:
+            coefficients = ops.repeat(coefficients, len(self.offsets), axis=0)
+        vectors = coefficients * ops.cast(self.features, self.compute_dtype)
+        return ops.reshape(vectors, (self.num_reads, self.num_heads, -1))
+
+    def split_time_kernel(self, kernel):
+        """Splits the time dimensions of W~: (d', D) to (num_heads, d'/H, D)."""
+        return ops.reshape(kernel, (self.num_heads, -1, self.projected_dim))
+
+    def constants(self):
+        """What K is multiplied by to give b^l of all reads: (D, heads * reads)."""
+        directions = ops.einsum(
+            "lht,htd->dhl",
+            self.time_vectors(),
+            self.split_time_kernel(self.query_time_kernel),
+        )
+        return ops.reshape(directions, (self.projected_dim, -1))
+
+    def project_queries(self, x, training=None):
+        """Q = X Wq, (batch, n, D), after dropout."""
+        return self.query_dropout(linear(x, self.query_kernel), training=training)
+
+    def project_keys(self, context, training=None):
+        """K = C Wk, (batch, m, D), after dropout."""
+        return self.key_dropout(linear(context, self.key_kernel), training=training)
+
+    def call(self, x, context, padding_mask=None, training=None):
+        """Makes the operator of the block's input: `models.attention.reading.State`."""
+        draw = self.operator.draw(training)
+        if padding_mask is not None:
+            padding_mask = ops.cast(padding_mask, "bool")
+        keys = self.project_keys(context, training)
+        keys, biases = self._keys_and_biases(
+            keys, self.constants(), padding_mask, draw
+        )
+        queries = self._queries(self.project_queries(x, training), draw)
+        return reading.start(
+            self.operator, (queries, keys), biases, padding_mask, self.head_size
+        )
+
+    def read(self, state, number, values):
+        """What a depth attends, (batch, n, d), of its values: equation 9."""
+        return reading.read(state, number, ops.cast(values, self.compute_dtype))
+
+    def empty_cache(self, batch_size, beams):
+        return self.operator.empty_cache(
+            batch_size,
+            beams,
+            2 * self.head_size,
+            self.head_size,
+            self.num_reads,
+            self.compute_dtype,
+        )
+
+    def step(self, x, constants, cache, visible):
+        queries = self._queries(self.project_queries(x))
+        keys, biases = self._keys_and_biases(self.project_keys(x), constants)
+        return self.operator.step(queries, keys, biases, cache, visible)
+
+    def read_step(self, state, number, values):
+        return self.operator.read_step(state, number, values)
+
+    def source_cache(self, context, values, padding_mask=None):
+        keys = self.project_keys(context)
+        keys, biases = self._keys_and_biases(keys, self.constants(), padding_mask)
+        values = split_heads(values, self.num_heads)
+        return self.operator.source_cache(keys, biases, padding_mask, values)
+
+    def read_source(self, x, cache):
+        queries = self._queries(self.project_queries(x))
+        return self.operator.read_source(queries, cache)
+
+    def biases(self, keys, constants):
+        """b^l = T^l A2 of all reads, float32 (batch, heads, m, reads).
+
+        The key-side term of equation 9, the only one that acts: docs/attention.md.
+
+        Args:
+          keys: K, (batch, m, D).
+          constants: of `constants`.
+        """
+        biases = split_heads(linear(keys, constants), self.num_heads)
+        return ops.cast(biases, "float32")
+
+    def _queries(self, queries, draw=None):
+        queries = split_heads(queries, self.num_heads)
+        return self.operator.prepare_queries(queries, self.scale, draw)
+
+    def _keys_and_biases(self, keys, constants, mask=None, draw=None):
+        biases = self.biases(keys, constants)
+        keys = split_heads(keys, self.num_heads)
+        keys, logs = self.operator.prepare_keys(keys, self.scale, mask, draw)
+        return keys, masked(biases if logs is None else biases + logs, mask)
+
+    def products(self, batch_size, length):
+        """The projections, the biases and those of the operator."""
+        tokens, heads = batch_size * length, self.num_heads
+        projection = (tokens, self.hidden_dim, self.projected_dim)
+        biases = (tokens, self.projected_dim, heads * self.num_reads)
+        return [
+            *with_gradients("query, key", 2, 1, projection),
+            *with_gradients("biases", 1, 1, biases),
+            *self.operator.products(
+                batch_size * heads,
+                length,
+                2 * self.head_size,
+                self.head_size,
+                self.num_reads,
+            ),
+        ]
