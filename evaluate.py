@@ -35,7 +35,7 @@ def main():
     if N_BEST.value is not None:
         raise UserError("--n_best: expected beside --interactive")
     from reporting.evaluation import markdown
-    from training.evaluation import evaluate
+    from evaluation.evaluate import evaluate
 
     result, found = evaluate(
         split=SPLIT.value, strategy=make_strategy(), **run_arguments()
@@ -45,8 +45,8 @@ def main():
 
 
 def _answer_lines():
-    from training.interactive import answer_lines, score_lines
-    from training.run import load_run
+    from evaluation.answer_lines import answer_lines, score_lines
+    from evaluation.run import load_run
 
     if SCORE.value and INTERACTIVE.value:
         raise UserError("--score: expected without --interactive")

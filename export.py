@@ -17,7 +17,7 @@ DTYPE = flags.DEFINE_string(
 def main():
     # The process that checks the export needs memory of the same GPU.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    from exporting.export import export
+    from export.saved_model import export
 
     written = export(output=OUTPUT.value, dtype=DTYPE.value, **run_arguments())
     print(json.dumps(written))

@@ -118,9 +118,9 @@ def _report():
 def _figure():
     from common.paths import make_path
     from common.writable import check_writable_file
-    from reproduction.evolution import evolution
-    from reproduction.evolution_picture import draw
-    from training.run import load_run
+    from analysis.evolution import evolution
+    from analysis.evolution_picture import draw
+    from evaluation.run import load_run
 
     for flag in (WORKDIR, TEXT):
         if flag.value is None:

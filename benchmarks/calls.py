@@ -14,9 +14,9 @@ from configs import char_imdb, multi30k
 from models import count_parameters
 from models.convert import fold_rotations
 from models.products import Product
+from tasks import translation
+from tasks.classification import ClassificationTask
 from training.memory import predicted_bytes
-from training.tasks import translation
-from training.tasks.classification import ClassificationTask
 from training.trainer import Trainer, one_device_trainer
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.timing import interleave
+from tasks import TASKS
 from training import config as configuration
-from training.tasks import TASKS
 from training.trainer import one_device_trainer
 
 # In a round: enough batches that those prefetched while training do not count.

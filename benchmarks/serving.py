@@ -19,8 +19,8 @@ from data.tokenizers.subword_vocabulary import learn
 from data.tokenizers.subwords import END, SubwordTokenizer
 from decoding.translation import longest_source
 from decoding.translator import Translator
-from inference.classifier import TextClassifier
-from inference.translator import TextTranslator
+from export.classifier import TextClassifier
+from export.translator import TextTranslator
 from models import build_encoder_decoder
 from models.convert import fold_rotations
 

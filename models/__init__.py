@@ -143,7 +143,7 @@ def can_encode(config: Mapping) -> bool:
 
 
 def can_decode(config: Mapping) -> bool:
-    """Whether the `model` part of a config can be an encoder-decoder that translates."""
+    """Whether the `model` part of a config can be an encoder-decoder."""
     if ARCHITECTURES[config["architecture"]].decoder is None:
         return False
     kind = attention_kind(config)

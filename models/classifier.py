@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from models.dense import seeded_dense
-from models.embedding import PADDING_ID, TokenEmbedding
-from models.normalization import LayerNormalization
+from models.layers.dense import seeded_dense
+from models.layers.embedding import PADDING_ID, TokenEmbedding
+from models.layers.normalization import LayerNormalization
 from models.seeds import derive_seed
 
 

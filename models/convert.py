@@ -3,7 +3,7 @@
 import keras
 
 from models.attention.attention import Attention
-from models.transevolve.rotation_dense import RotationDense
+from models.layers.rotation_dense import RotationDense
 
 
 def with_attention(model: keras.Model, name: str, **hyperparameters) -> keras.Model:

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from models.attention.cache import SlotMap, grows
-from models.embedding import PADDING_ID, TokenEmbedding
+from models.layers.embedding import PADDING_ID, TokenEmbedding
 from models.seeds import derive_seed
 
 

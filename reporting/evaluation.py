@@ -1,7 +1,7 @@
 """What an evaluation found, for people."""
 
 from reporting.tables import markdown_table
-from training.tasks.task import Evaluation
+from tasks.task import Evaluation
 
 
 def markdown(found: Evaluation) -> str:

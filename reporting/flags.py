@@ -10,8 +10,8 @@ from data.tokenizers import TOKENIZERS
 from models import ARCHITECTURES
 from models import FIELDS as MODEL_FIELDS
 from reporting.tables import markdown_table
+from tasks import TASKS
 from training.config import FIELDS
-from training.tasks import TASKS
 
 
 def tables() -> Iterator[tuple[str, str]]:

@@ -4,8 +4,8 @@ from reproduction.scores import mean_score
 from reproduction.settings import group, profiles
 from reproduction.sheet import DEVIATIONS, Column, Sheet
 from reproduction.survey import FAILED, FINISHED, UNFINISHED, Run
-from training.tasks import TASKS
-from training.tasks.task import Task
+from tasks import TASKS
+from tasks.task import Task
 
 TITLES = {
     "accuracy": "accuracy %",

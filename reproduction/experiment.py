@@ -8,10 +8,10 @@ from typing import NamedTuple
 from ml_collections import ConfigDict
 
 from common.errors import UserError
+from evaluation.evaluate import result_name
 from reproduction.survey import Run
+from tasks import TASKS
 from training.config import flatten
-from training.evaluation import result_name
-from training.tasks import TASKS
 
 # Fields that say where data lies.
 PLACES = {"data.source", "data.dir", "data.cache_dir", "data.vocab_file"}

@@ -16,8 +16,8 @@ from reporting.tables import markdown_table
 from reproduction import survey
 from reproduction.experiment import Experiment, Places, Setting
 from reproduction.running import run_all
+from tasks import TASKS
 from training import config as configuration
-from training.tasks import TASKS
 from training.trainer import one_device_trainer
 
 BASELINE = "transformer"

@@ -19,7 +19,7 @@ from reproduction.running import (
 )
 from reproduction.scales import Scale
 from training import cli
-from training.lock import LockedError, locked
+from training.cluster.lock import LockedError, locked
 from training.strategy import describe, make_strategy
 
 SPEED, MEMORY = "speed", "memory"

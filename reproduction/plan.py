@@ -17,11 +17,11 @@ from reproduction import survey
 from reproduction.experiment import Experiment, Places
 from reproduction.running import in_own_process, is_finished, write_json
 from reproduction.sheet import Column, Sheet
+from tasks import TASKS
 from training import cli
 from training.config import check
 from training.evaluator import Evaluator
 from training.strategy import make_strategy
-from training.tasks import TASKS
 from training.trainer import Trainer
 
 NAME = "plan.json"

@@ -19,14 +19,14 @@ from common.json_files import read_object
 from common.paths import write_whole
 from common.processes import end_with_parent, ending
 from common.writable import check_writable_folder
+from evaluation.evaluate import evaluate_each
 from reproduction import survey
 from reproduction.experiment import Experiment, Places
 from reproduction.facts import facts
 from training import cli
 from training import workdir as workdirs
-from training.evaluation import evaluate_each
-from training.interruption import EXIT_CODE, SIGNALS, Interrupted
-from training.lock import LockedError, locked
+from training.cluster.interruption import EXIT_CODE, SIGNALS, Interrupted
+from training.cluster.lock import LockedError, locked
 from training.strategy import describe, make_strategy
 from training.train import train_and_evaluate
 

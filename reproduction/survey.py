@@ -8,11 +8,11 @@ from common import fields
 from common.errors import UserError
 from common.json_files import check_numbers, read_object, read_rows
 from common.paths import make_path
+from tasks import TASKS
 from training import metrics_log, test_scores
 from training.checkpoints import STATE
 from training.config import FIELDS, flatten
 from training.metrics import METRICS
-from training.tasks import TASKS
 from training.workdir import CONFIG
 from training.workdir import UNFINISHED as HALF_KEPT
 

@@ -31,14 +31,14 @@ from configs import ag_news, imdb, listops, multi30k
 from data.classification.data import ClassificationData
 from data.pairs.data import ParallelData
 from data.tokenizers import make_tokenizer
+from evaluation.answer_lines import answer_lines
+from evaluation.evaluate import evaluate
+from evaluation.run import load_run
 from tests import scripts, translation
 from tests.damage import damage
 from training import config as configuration
-from training import workers
 from training.cli import parse_flags
-from training.evaluation import evaluate
-from training.interactive import answer_lines
-from training.run import load_run
+from training.cluster import workers
 from training.train import train_and_evaluate
 
 SECONDS = 60  # until a case counts as hung

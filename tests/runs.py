@@ -1,9 +1,9 @@
 """Runs that nobody has trained: any weights serve to compare answers."""
 
+from tasks import TASKS
 from tests.models.builders import randomize
 from training import workdir as workdirs
 from training.checkpoints import BEST, Checkpoints, RunState
-from training.tasks import TASKS
 
 
 def untrained(config, workdir):

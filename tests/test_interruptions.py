@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from common import streams
 from tests import forked, scripts, translation
-from training.interruption import EXIT_CODE
+from training.cluster.interruption import EXIT_CODE
 
 pytestmark = [pytest.mark.slow, pytest.mark.script]
 

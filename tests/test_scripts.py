@@ -8,6 +8,8 @@ import pytest
 
 from common.errors import UserError
 from data.tokenizers.symbols import SymbolTokenizer
+from evaluation.evaluate import evaluate
+from evaluation.run import load_run
 from models import build_classifier
 from tests import classification
 from tests.runs import untrained
@@ -20,9 +22,7 @@ from tests.scripts import (
     train,
     train_arguments,
 )
-from training.evaluation import evaluate
 from training.init_from import take_weights
-from training.run import load_run
 from training.train import train_and_evaluate
 
 pytestmark = [pytest.mark.slow, pytest.mark.script]

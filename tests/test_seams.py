@@ -10,14 +10,14 @@ from benchmarks import decoding, parameters, speed
 from benchmarks import models as compared
 from common.errors import UserError
 from configs import listops, multi30k
+from evaluation.evaluate import evaluate
+from evaluation.run import load_run
 from models import variant_config, variants
 from reporting.evaluation import markdown
 from tests import toys
 from tests.shallow import LAYERS, shallow_variant
 from tests.translation import FLAGS, write
 from training.config import check, declared
-from training.evaluation import evaluate
-from training.run import load_run
 from training.train import train_and_evaluate
 
 pytestmark = pytest.mark.slow

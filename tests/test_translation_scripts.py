@@ -16,14 +16,14 @@ import pytest
 from common.errors import UserError
 from data.errors import DataError
 from decoding.translator import Translator
+from evaluation.evaluate import evaluate, evaluate_each
+from evaluation.run import load_run
 from reporting.evaluation import markdown
 from tests import translation
 from tests.conftest import ROOT
 from tests.scripts import metrics, script
 from tests.translation import FLAGS, train, write
 from training import workdir as workdirs
-from training.evaluation import evaluate, evaluate_each
-from training.run import load_run
 from training.train import train_and_evaluate
 
 pytestmark = [pytest.mark.slow, pytest.mark.script]

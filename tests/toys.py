@@ -10,18 +10,18 @@ from data import DATASETS
 from data.batches import Batches
 from data.errors import RowErrors
 from data.examples import Line
-from inference.text_model import TEXT, TextModel, padded
+from export.text_model import TEXT, TextModel, padded
 from models import ARCHITECTURES
 from models.architecture import Architecture, Variant
 from models.attention import MECHANISMS
-from models.dense import seeded_dense
-from models.embedding import TokenEmbedding
+from models.layers.dense import seeded_dense
+from models.layers.embedding import TokenEmbedding
 from models.seeds import derive_seed
+from tasks import TASKS
+from tasks.task import Evaluation, Table, Task
 from tests.models.toy_attention import MeanAttention
 from training.losses import cross_entropy, masked_sums
 from training.metrics import Totals
-from training.tasks import TASKS
-from training.tasks.task import Evaluation, Table, Task
 
 
 @keras.saving.register_keras_serializable("toy")

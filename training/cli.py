@@ -23,7 +23,7 @@ from ml_collections import config_flags  # noqa: E402
 from common import streams  # noqa: E402
 from common.fields import fail  # noqa: E402
 from common.progress import LinesAboveBars  # noqa: E402
-from training.interruption import EXIT_CODE, Interrupted  # noqa: E402
+from training.cluster.interruption import EXIT_CODE, Interrupted  # noqa: E402
 
 
 def take_command(argv: list[str], commands: Iterable[str]) -> str:
@@ -123,7 +123,7 @@ def define_strategy(*names: str) -> Callable:
 
 def define_run() -> Callable:
     """Defines flags that say which run to open; a function for `main` that returns the
-    arguments of `training.run.load_run` that they give."""
+    arguments of `evaluation.run.load_run` that they give."""
     workdir = flags.DEFINE_string("workdir", None, "Folder of the run.")
     average = flags.DEFINE_integer(
         "average_checkpoints",

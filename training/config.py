@@ -24,13 +24,13 @@ from common.fields import (
 from data.fields import FIELDS as DATA_FIELDS
 from data.fields import fit_buckets
 from data.tokenizers import TOKENIZERS
-from training.tasks import TASKS
+from tasks import TASKS
 
 # What every config holds; the rest is declared by what reads it. How long a run is may
 # change when it is taken up again.
 FIELDS = {
     "task": text("Name of the config file, and of the task in results."),
-    "kind": text("What is learned: a key of `training.tasks.TASKS`."),
+    "kind": text("What is learned: a key of `tasks.TASKS`."),
     "variant": text("The model; the first part of the config's argument."),
     "model.architecture": text("A key of `models.ARCHITECTURES`, the variant's."),
     "data.dataset": text("A key of `data.DATASETS`."),

@@ -15,7 +15,7 @@ class Evaluator:
     Args:
       model: made under the strategy's scope.
       sums: function of model and batch that returns tensors to be added up, as
-        `training.tasks` has.
+        `tasks` has.
       strategy: where to run.
     """
 

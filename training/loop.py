@@ -10,7 +10,7 @@ from common.fields import parse_interval
 from common.progress import progress_bar
 from data.errors import DataError
 from training.checkpoints import BEST, LAST, RESUME
-from training.interruption import Interrupted
+from training.cluster.interruption import Interrupted
 from training.metrics import Totals
 from training.strategy import is_tpu
 from training.trainer import NotFiniteError
@@ -25,7 +25,7 @@ class Loop:
     """Training from a state to the end, with validation, checkpoints and a log.
 
     Args:
-      task: a `training.tasks.task.Task`.
+      task: a `tasks.task.Task`.
       trainer, evaluator: of its model.
       training_batches, validation_batches: of the task.
       checkpoints: to save to.

@@ -6,7 +6,7 @@ import os
 import tensorflow as tf
 
 from common.errors import UserError
-from training import workers
+from training.cluster import workers
 
 logger = logging.getLogger("transevolve")
 

@@ -16,7 +16,7 @@ class TestScores:
     one counts.
 
     Args:
-      task: a `training.tasks.task.Task`.
+      task: a `tasks.task.Task`.
       evaluator: of its model.
       workdir: of the run; None where another worker writes.
     """

@@ -18,16 +18,16 @@ from training import workdir as workdirs
 from training.checkpoints import BEST, LAST, RESUME, Checkpoints, RunState
 from training.evaluator import Evaluator
 from training.init_from import take_weights
-from training.interruption import catch_signals
-from training.lock import locked
+from training.cluster.interruption import catch_signals
+from training.cluster.lock import locked
 from training.loop import Loop
 from training.metrics_log import MetricsLog
 from training.profile import Profile
 from training.strategy import announce, make_strategy, separate_dropout
-from training.tasks import TASKS
+from tasks import TASKS
 from training.test_scores import TestScores
 from training.trainer import Trainer
-from training.workers import Agreement
+from training.cluster.workers import Agreement
 
 # Fields that may differ between workers: where files lie.
 PLACES = {"data.dir", "data.cache_dir"}

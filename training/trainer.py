@@ -27,7 +27,7 @@ class Trainer:
 
     Args:
       model: made under the strategy's scope.
-      losses: function of model, batch and `training`, as `training.tasks` has.
+      losses: function of model, batch and `training`, as `tasks` has.
       settings: the `train` part of a config.
       strategy: where to run.
       jit_compile: compile an update by XLA; on one device only.

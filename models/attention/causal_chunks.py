@@ -1,4 +1,4 @@
-"""Causal sums in chunks: for each chunk of a text the sum over those before or after it.
+"""Causal sums in chunks: for each chunk of a text, over those before or after it.
 
 A text of n positions is cut in chunks of C <= `CHUNK` positions. What is summed is an
 array for each chunk, so time is linear in n.

@@ -213,8 +213,8 @@ class LinearOperator(StateDecoding, Operator):
                 ]
             if form == CHUNKS:
                 by_sums += [
-                    Product("before", calls, units * n, (rows, rows, features * columns))
-                    for rows, n in triangles(count)
+                    Product("before", calls, units * n, (k, k, features * columns))
+                    for k, n in triangles(count)
                 ]
             if transposed_only:  # P's gradient, and both ways by sums
                 sizes = (chunk, columns, chunk)

@@ -49,8 +49,7 @@ class LocalWindowOperator(SoftmaxOperator):
         return x[:, :, num_keys - num_queries : num_keys]
 
     def columns(self, x):
-        """The keys of each block and of those beside it, (batch, heads, blocks, columns,
-        size)."""
+        """The keys of each block and of those beside it."""
         blocks = self._blocks(x)
         if self._is_one_block(ops.shape(x)[2]):
             return blocks
@@ -171,8 +170,7 @@ def _padded(x, before=0, after=0):
     """(batch, heads, length, size) with zeros around the positions."""
     batch, heads, _, size = ops.shape(x)
     parts = [
-        ops.zeros((batch, heads, count, size), x.dtype)
-        for count in (before, after)
+        ops.zeros((batch, heads, count, size), x.dtype) for count in (before, after)
     ]
     return ops.concatenate([parts[0], x, parts[1]], axis=2)
 

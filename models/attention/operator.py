@@ -10,7 +10,7 @@ USES = ("self", "causal", "cross")
 
 
 class Operator(abc.ABC):
-    """K, for each head a linear map of values (m) to queries (n), often not written out.
+    """K, for each head a linear map of values to queries, often not written out.
 
     A block makes it from its input. `models.attention.reading` reads it, any number of
     times, with weights w on the keys (docs/attention.md):
@@ -20,9 +20,9 @@ class Operator(abc.ABC):
     Nothing here knows of models: TransEvolve reads an operator at each depth, with
     w^l = exp(b^l), the Transformer once, with w = 1.
 
-    Shapes are by head: queries (batch, heads, n, size), keys, values and x (batch, heads,
-    m, size), outputs and y (batch, heads, n, size). What `make` computes is a tuple of
-    arrays, the operator's *parts*.
+    Shapes are by head: queries (batch, heads, n, size), keys, values and x (batch,
+    heads, m, size), outputs and y (batch, heads, n, size). What `make` computes is a
+    tuple of arrays, the operator's *parts*.
 
     To add one, write its class in a file of its own and name it in
     `models.attention.OPERATORS`. `tests/models/test_attention.py` then tests it.
@@ -117,7 +117,8 @@ class Operator(abc.ABC):
           mask: bool (batch, m), true at real tokens; None if all are real.
 
         Returns:
-          The keys, and the logarithm of a factor on each, (batch, heads, m, 1), or None.
+          The keys, and the logarithm of a factor on each, (batch, heads, m, 1), or
+          None.
         """
         return keys, None
 
@@ -131,7 +132,7 @@ class Operator(abc.ABC):
 
     @abc.abstractmethod
     def times(self, parts, x):
-        """K x for any number of columns: (batch, heads, n, columns) of (…, m, columns)."""
+        """K x: (batch, heads, n, columns) of (batch, heads, m, columns)."""
 
     @abc.abstractmethod
     def transposed_times(self, parts, y):
@@ -170,12 +171,12 @@ class Operator(abc.ABC):
           (batch, heads, n, size).
         """
 
-    # Decoding: one position at a time, for all beams of a sentence, sizes (batch, heads,
-    # beams, size). Keys and queries are prepared.
+    # Decoding: one position at a time, for all beams of a sentence, sizes (batch,
+    # heads, beams, size). Keys and queries are prepared.
 
     def empty_cache(self, batch_size, beams, key_size, size, num_reads, dtype):
-        """What `step` keeps of earlier tokens, none yet: any nesting of tuples and lists
-        of the leaves of `models.attention.cache`."""
+        """What `step` keeps of earlier tokens, none yet: any nesting of tuples and
+        lists of the leaves of `models.attention.cache`."""
         raise NotImplementedError
 
     def step(self, queries, keys, biases, cache, visible):

@@ -118,7 +118,9 @@ def read(state: State, number: int, values):
       ValueError: if this read was taken before.
     """
     if number not in state.reads:
-        raise ValueError(f"read {number} was taken before: expected once for each state")
+        raise ValueError(
+            f"read {number} was taken before: expected once for each state"
+        )
     now, inputs = state.reads.pop(number), state.inputs["now"]
 
     def fast():

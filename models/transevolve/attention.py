@@ -6,7 +6,7 @@ from keras import ops
 from models.attention import reading
 from models.attention.attention import Attention
 from models.attention.heads import masked, split_heads
-from models.dense import linear
+from models.layers.dense import linear
 from models.products import with_gradients
 from models.seeds import derive_seed, seeded_dropout
 from models.transevolve.time_evolution import time_features
@@ -124,9 +124,7 @@ class TimeEvolvingAttention(Attention):
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
         keys = self.project_keys(context, training)
-        keys, biases = self._keys_and_biases(
-            keys, self.constants(), padding_mask, draw
-        )
+        keys, biases = self._keys_and_biases(keys, self.constants(), padding_mask, draw)
         queries = self._queries(self.project_queries(x, training), draw)
         return reading.start(
             self.operator, (queries, keys), biases, padding_mask, self.head_size

@@ -2,13 +2,13 @@
 
 import keras
 
-from models.dense import seeded_dense
-from models.feed_forward import FeedForward
-from models.normalization import LayerNormalization
+from models.layers.dense import seeded_dense
+from models.layers.feed_forward import FeedForward
+from models.layers.normalization import LayerNormalization
+from models.layers.rotation_dense import RotationDense
 from models.residual_step import RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
 from models.transevolve.attentions import ATTENTIONS
-from models.transevolve.rotation_dense import RotationDense
 
 FEED_FORWARDS = ("dense", "rotation")
 

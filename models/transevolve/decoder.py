@@ -2,7 +2,7 @@
 
 import keras
 
-from models.normalization import LayerNormalization
+from models.layers.normalization import LayerNormalization
 from models.transevolve.block import TransEvolveBlock, TransEvolveStack
 from models.transevolve.gain_and_bias import GainAndBias
 

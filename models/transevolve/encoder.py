@@ -2,10 +2,10 @@
 
 import keras
 
-from models.normalization import LayerNormalization
+from models.layers.normalization import LayerNormalization
+from models.layers.rotation_dense import RotationDense
 from models.products import merged, with_gradients
 from models.transevolve.block import TransEvolveBlock, TransEvolveStack
-from models.transevolve.rotation_dense import RotationDense
 
 
 @keras.saving.register_keras_serializable("transevolve")

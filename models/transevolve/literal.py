@@ -106,7 +106,9 @@ class LiteralAttention(TimeEvolvingAttention):
             *with_gradients("query, key", 2, 1, projection),
             *with_gradients("Q K^T", 1, units, scores, "right"),
             *with_gradients("A1, A2", 2, 1, time, "right"),
-            *with_gradients("A1 T, T A2", 2 * reads, units, (length, self.head_size, 1)),
+            *with_gradients(
+                "A1 T, T A2", 2 * reads, units, (length, self.head_size, 1)
+            ),
             *with_gradients("A V", reads, units, one),
         ]
 

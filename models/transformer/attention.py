@@ -8,7 +8,7 @@ from keras import ops
 from models.attention import reading
 from models.attention.attention import Attention
 from models.attention.heads import masked, merge_heads, split_heads, zero_unseeing
-from models.dense import seeded_dense
+from models.layers.dense import seeded_dense
 from models.products import with_gradients
 
 
@@ -97,9 +97,7 @@ class ProjectedAttention(Attention):
     def step(self, x, constants, cache, visible):
         queries, keys, values = self._parts(self.query_key_value(x))
         keys, biases = self._keys_and_biases(keys)
-        state = self.operator.step(
-            self._queries(queries), keys, biases, cache, visible
-        )
+        state = self.operator.step(self._queries(queries), keys, biases, cache, visible)
         attended, state = self.operator.read_step(state, 0, values)
         return Attended(attended, state.cache)
 

@@ -3,9 +3,9 @@
 import keras
 
 from models.attention.attention import Attentions
-from models.dense import seeded_dense
-from models.feed_forward import FeedForward
-from models.normalization import LayerNormalization
+from models.layers.dense import seeded_dense
+from models.layers.feed_forward import FeedForward
+from models.layers.normalization import LayerNormalization
 from models.residual_step import RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
 from models.transformer.attention import ProjectedAttention

@@ -3,6 +3,7 @@
 from matplotlib.figure import Figure
 
 from decoding.bleu import AS_PUBLISHED
+from evaluation.evaluate import result_name
 from reporting.palette import COLOURS, MARKERS
 from reporting.png import write_png
 from reproduction.scores import mean_score
@@ -10,7 +11,6 @@ from reproduction.settings import profiles
 from reproduction.sheet import DEVIATIONS, Column, Picture, Sheet
 from reproduction.tables.table import Table
 from reproduction.tables.translation import of_task
-from training.evaluation import result_name
 
 TASKS = {"wmt14_en_de": "en-de", "wmt14_en_fr": "en-fr"}
 # The paper says TransEvolve-fullFF, of which it has two; this one is its best.

@@ -1,12 +1,12 @@
 """Table 2: BLEU of translation, and parameters."""
 
 from configs.published import BLEU, TRANSLATION_PARAMETERS
+from evaluation.evaluate import result_name
 from reproduction.scores import badge, difference, mean_score
 from reproduction.settings import profiles
 from reproduction.sheet import DEVIATIONS, Column, Sheet
 from reproduction.tables.accuracy import BASELINE
 from reproduction.tables.table import Table, is_whole, rows_of
-from training.evaluation import result_name
 
 TASKS = ["wmt14_en_de", "wmt14_en_fr"]
 # (task, languages of `BLEU`, its test set, our split)

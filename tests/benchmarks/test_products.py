@@ -4,10 +4,10 @@ import math
 
 import pytest
 import tensorflow as tf
+from models.attention.linear_fast import CHUNK
 
 from benchmarks import models
 from models.attention import linear_fast
-from models.attention.linear_fast import CHUNK
 from models.products import operations
 from tests.models.graphs import taken_operations
 from tests.shallow import representatives, shallow_variant

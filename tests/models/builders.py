@@ -11,7 +11,7 @@ from models import (
     can_encode,
     variant_config,
 )
-from models.transevolve.rotation_dense import RotationDense
+from models.layers.rotation_dense import RotationDense
 from tests.shallow import every_mechanism
 
 VOCABULARY_SIZE = 40

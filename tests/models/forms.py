@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 from keras import ops
-
 from models.attention.factored import FactoredAttention
 from models.attention.literal import LiteralAttention
 

@@ -7,11 +7,11 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from models.attention.mechanism import METHODS, USES
 
 from models import can_decode
 from models.attention import MECHANISMS, cache, make_attention
 from models.attention.cache import SlotMap
-from models.attention.mechanism import METHODS, USES
 from models.convert import with_attention
 from tests.models.builders import (
     SMALL_CONFIGS,

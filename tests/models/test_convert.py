@@ -3,11 +3,11 @@
 import keras
 import numpy as np
 import pytest
+from models.attention.literal import LiteralAttention
 
 from models.attention import MECHANISMS
-from models.attention.literal import LiteralAttention
 from models.convert import carry_weights, fold_rotations, with_attention
-from models.transevolve.rotation_dense import RotationDense
+from models.layers.rotation_dense import RotationDense
 from tests.models.builders import LITERAL, build
 
 

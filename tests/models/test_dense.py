@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from models.dense import linear, seeded_dense
+from models.layers.dense import linear, seeded_dense
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="graphs are TensorFlow's"

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-
 from models.attention.factored import SAFE_SPREAD, FactoredAttention
 from models.attention.literal import LiteralAttention
+
 from models.convert import with_attention
 from models.transevolve.encoder import TransEvolveEncoder
 from tests.models.builders import build, tokens

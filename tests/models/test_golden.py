@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from models.embedding import sinusoidal_positions
+from models.layers.embedding import sinusoidal_positions
 from tests.models import golden as goldens
 from tests.models.gradients import with_gradients
 

@@ -7,7 +7,7 @@ from keras import ops
 
 from models.attention import MECHANISMS, make_attention
 from models.attention.feature_maps import FEATURE_MAPS
-from models.normalization import normalized
+from models.layers.normalization import normalized
 from tests.models.builders import at_once, numpy, randomize
 
 pytestmark = pytest.mark.jax

@@ -4,6 +4,8 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from models.attention.linear_fast import CHUNK
+from models.attention.linear_features import LinearFeatures
 
 from benchmarks.alone import run_alone
 from benchmarks.memory import peak_bytes
@@ -12,8 +14,6 @@ from models import base_of, build_classifier, build_encoder_decoder, variant_con
 from models.attention import feature_maps
 from models.attention.cache import leaves, num_bytes
 from models.attention.feature_maps import FEATURE_MAPS, FeatureMap
-from models.attention.linear_fast import CHUNK
-from models.attention.linear_features import LinearFeatures
 from models.convert import with_attention
 from tests.models.builders import (
     SMALL_CONFIGS,

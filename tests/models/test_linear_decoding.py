@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from keras import ops
+from models.attention.linear_safe import Keys
 
 from models.attention import linear_decoding
 from models.attention.heads import merge_heads, split_heads
-from models.attention.linear_safe import Keys
 from tests.models.builders import at_once, numpy
 from tests.models.linear_oracle import (
     BATCH,

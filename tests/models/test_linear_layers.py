@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from keras import ops
-
-from models.attention.linear import LinearAttention
 from models.attention.linear_evolving import LinearEvolvingAttention
 from models.attention.linear_fast import CHUNK
+
+from models.attention.linear import LinearAttention
 from tests.models.builders import at_once, numpy, randomize
 from tests.models.forms import in_float64, key_biases
 from tests.models.gradients import by_inputs

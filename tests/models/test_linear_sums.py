@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
+from models.attention.linear_fast import CHUNK, CHUNKS, SHORT, SUMS
+from models.attention.linear_safe import Keys
 
 from models.attention import linear_fast, linear_sums
 from models.attention.heads import merge_heads, split_heads
-from models.attention.linear_fast import CHUNK, CHUNKS, SHORT, SUMS
-from models.attention.linear_safe import Keys
 from tests.models.builders import at_once, numpy
 from tests.models.gradients import by_inputs
 from tests.models.linear_oracle import (

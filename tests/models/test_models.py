@@ -7,7 +7,7 @@ from keras import ops
 
 from models import build_classifier
 from models.convert import fold_rotations
-from models.transevolve.rotation_dense import RotationDense
+from models.layers.rotation_dense import RotationDense
 from tests.models.builders import (
     LITERAL,
     SMALL,

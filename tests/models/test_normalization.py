@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from models.normalization import LayerNormalization
+from models.layers.normalization import LayerNormalization
 from tests.models.gradients import with_gradients
 
 pytestmark = pytest.mark.jax

@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import keras
 from keras import ops
+from models.attention.mechanism import Attention
 
 from common.fields import real
 from models.attention.cache import State
 from models.attention.heads import is_future
-from models.attention.mechanism import Attention
 from models.products import with_gradients
 from models.seeds import derive_seed
 

@@ -2,7 +2,7 @@
 
 from reporting.evaluation import markdown
 from reporting.tables import markdown_table
-from training.tasks.task import Evaluation, Table
+from tasks.task import Evaluation, Table
 
 
 def test_markdown_table():

@@ -6,8 +6,8 @@ from models import variants
 from reproduction.scales import SCALES
 from reproduction.survey import Run
 from reproduction.tables.table import Results
+from tasks import TASKS
 from training.config import flatten
-from training.tasks import TASKS
 
 PAPER = SCALES["paper"]
 PAPERS = variants(in_paper=True)

@@ -13,7 +13,7 @@ from reproduction.running import FAILED, LOCKED
 from reproduction.scales import SCALES
 from tests import forked, scripts
 from tests.reproduction.made_data import make_data
-from training.interruption import Interrupted
+from training.cluster.interruption import Interrupted
 
 pytestmark = pytest.mark.slow
 

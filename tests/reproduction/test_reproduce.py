@@ -17,8 +17,8 @@ from tests import forked, scripts
 from tests.reproduction.browser import PHONE, open_all, serious_findings
 from tests.reproduction.made_data import make_data
 from tests.reproduction.sample import config_of, write
-from training.interruption import EXIT_CODE
-from training.lock import LockedError
+from training.cluster.interruption import EXIT_CODE
+from training.cluster.lock import LockedError
 
 pytestmark = [pytest.mark.slow, pytest.mark.script]
 

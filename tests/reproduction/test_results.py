@@ -6,6 +6,7 @@ import json
 import pytest
 
 from common.errors import UserError
+from evaluation.evaluate import result_name
 from reproduction import plan, running, survey
 from reproduction import reproduce as reproducing
 from reproduction.reproduce import Reproduction
@@ -14,7 +15,6 @@ from reproduction.scales import SCALES
 from reproduction.survey import FACTS
 from tests.reproduction.made_data import make_data
 from training import workdir as workdirs
-from training.evaluation import result_name
 
 SMOKE = SCALES["smoke"]
 

@@ -6,10 +6,10 @@ import tensorflow as tf
 from decoding.translation import search
 from models import can_decode, variant_config
 from models.convert import fold_rotations
+from tasks import TASKS
 from tests import forked, scripts, translation
 from tests.shallow import representatives
 from training.strategy import make_strategy
-from training.tasks import TASKS
 from training.trainer import Trainer
 
 pytestmark = pytest.mark.slow

@@ -10,11 +10,11 @@ from benchmarks import memory as benchmark
 from benchmarks.alone import run_alone
 from benchmarks.calls import Setting, make_trainer
 from common.errors import UserError
+from tasks.classification import ClassificationTask
 from tests.scripts import listops_config
 from training import memory
 from training.evaluator import Evaluator
 from training.strategy import make_strategy
-from training.tasks.classification import ClassificationTask
 from training.train import train_and_evaluate
 
 SPECS = {

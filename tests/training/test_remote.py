@@ -11,15 +11,15 @@ from common import paths
 from common.errors import UserError
 from common.paths import make_path
 from data.datasets import ag_news
-from exporting.export import export
+from evaluation.evaluate import evaluate
+from evaluation.run import load_run
+from export.saved_model import export
 from reporting.evaluation import markdown
 from reproduction.laptop import compare
 from reproduction.reproduce import Reproduction
 from tests.classification import settings, write_ag_news
 from tests.scripts import listops_config, metrics
 from training import cli
-from training.evaluation import evaluate
-from training.run import load_run
 from training.train import train_and_evaluate
 
 pytestmark = pytest.mark.slow

@@ -6,14 +6,14 @@ from contextlib import suppress
 import pytest
 import tensorflow as tf
 
+from evaluation.evaluate import evaluate
+from tasks import TASKS
 from tests import forked
 from tests.scripts import listops_config, metrics
 from training import test_scores
 from training.cli import explain
-from training.evaluation import evaluate
 from training.evaluator import Evaluator
 from training.strategy import make_strategy
-from training.tasks import TASKS
 from training.train import train_and_evaluate
 from training.trainer import NotFiniteError
 

@@ -13,10 +13,10 @@ from configs import imdb, listops
 from data.batches import Batches
 from data.tokenizers.symbols import SymbolTokenizer
 from data.tokenizers.word_pieces import WordPieceTokenizer
+from evaluation.run import load_run
 from training import config as configuration
 from training import workdir as workdirs
 from training.metrics_log import MetricsLog
-from training.run import load_run
 
 DATA = {"training": "a", "validation": ["b", 1]}
 TOKENIZER = WordPieceTokenizer(["[PAD]", "[UNK]", "a"])

@@ -17,9 +17,9 @@ tf.config.set_logical_device_configuration(
     cpu, [tf.config.LogicalDeviceConfiguration()] * 2
 )
 
+from evaluation.evaluate import evaluate  # noqa: E402
 from models import build_classifier, variant_config  # noqa: E402
 from tests import scripts, translation  # noqa: E402
-from training.evaluation import evaluate  # noqa: E402
 from training.strategy import make_strategy, separate_dropout  # noqa: E402
 from training.train import train_and_evaluate  # noqa: E402
 

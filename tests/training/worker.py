@@ -13,9 +13,9 @@ sys.path[0] = str(Path(__file__).resolve().parents[2])
 import tensorflow as tf  # noqa: E402
 
 from models import build_classifier  # noqa: E402
+from tasks import TASKS  # noqa: E402
 from tests.scripts import listops_config  # noqa: E402
 from training.strategy import make_strategy, separate_dropout  # noqa: E402
-from training.tasks import TASKS  # noqa: E402
 from training.trainer import Trainer  # noqa: E402
 
 strategy = make_strategy("multi_worker")

@@ -1,0 +1,1 @@
+"""Opening a run, evaluating it, answering lines."""

@@ -1,0 +1,163 @@
+"""A trained run, opened: its model answers."""
+
+import common.environment  # noqa: F401 - TensorFlow imports Keras
+
+# isort: split
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import tensorflow as tf
+
+from common.errors import UserError
+from common.paths import make_path
+from export.text_model import TextModel, list_of_texts
+from models import attention_kind, in_form, variant_config
+from models.convert import fold_rotations
+from tasks import TASKS
+from training import config as configuration
+from training import workdir as workdirs
+from training.checkpoints import Checkpoints, OtherModelError
+from training.strategy import make_strategy
+
+
+class Run:
+    """What a workdir holds, restored.
+
+    Attributes:
+      workdir: where it lies.
+      config: of the run.
+      task: a `tasks.task.Task`.
+      tokenizer: of the task.
+      model: with the restored weights.
+      checkpoints: to restore others, before the first text is answered.
+      strategy: that the model was made under.
+    """
+
+    def __init__(self, workdir, config, task, model, checkpoints, strategy):
+        self.workdir = workdir
+        self.config = config
+        self.task = task
+        self.tokenizer = task.tokenizer
+        self.model = model
+        self.checkpoints = checkpoints
+        self.strategy = strategy
+
+    @cached_property
+    def text_model(self) -> TextModel:
+        """What answers texts: what an export holds."""
+        return self.task.text_model(fold_rotations(self.model))
+
+    def check_data(self, split: str) -> None:
+        """Checks that the data of a split is what the run began with.
+
+        Validation data may be cut from training data: of other training data, it could
+        be what the run has trained on.
+
+        Args:
+          split: "validation" or "test", whose data no run keeps a fingerprint of.
+
+        Raises:
+          UserError: if it is not; a `DataError` if it cannot be had or read.
+        """
+        if split in workdirs.read_data(self.workdir):
+            otherwise = (
+                "give the data that it was trained with, by --data_dir where that lies "
+                "elsewhere now"
+            )
+            batches = {split: self.task.evaluation_batches(split)}
+            workdirs.check_same_data(batches, self.workdir, otherwise)
+
+    def predict(self, texts: Iterable[str | bytes]) -> list:
+        """The model's answer to each text.
+
+        Args:
+          texts: any number of them, in a list, an array, or what gives them one by one.
+
+        Returns:
+          `Classified` (label, scores, truncated, error) of a classifier, `Translation`
+          (text, score, truncated) of a translator. A text that is no input of the
+          model has an `error` and no label; the others are answered.
+
+        Raises:
+          UserError: for a single text, or what is no text.
+        """
+        texts = list_of_texts(texts)
+        model = self.text_model
+        rows = model.outputs("serving_default", texts)
+        return [model.answer(outputs) for outputs in rows]
+
+
+def load_run(
+    workdir,
+    average_checkpoints: int = 0,
+    decode: Mapping | None = None,
+    attention: str | None = None,
+    strategy: tf.distribute.Strategy | None = None,
+    data_dir: str | None = None,
+) -> Run:
+    """Opens the run in a workdir.
+
+    Args:
+      workdir: of `train.py`.
+      average_checkpoints: if above 0, the mean of the weights of so many last
+        checkpoints instead of the best one.
+      decode: fields of the config's `decode` part to use instead of the run's.
+      attention: the form of attention to have, as in "linear-favor", instead of the
+        run's; see `models.in_form`. The weights stay as they are, and none but inert
+        ones may go unused. In the form that it has the run keeps its own fields.
+      strategy: to evaluate under; None for one device, which `predict` wants.
+      data_dir: where the run's data lies now, instead of the config's `data.dir`.
+
+    Raises:
+      UserError: for a workdir without a run or without checkpoints, or settings that
+        its task does not have.
+    """
+    workdir = make_path(workdir, "--workdir")
+    config, tokenizer = workdirs.read(workdir)
+    try:
+        configuration.check(config)
+    except UserError as error:
+        raise UserError(f"{workdir}: a run of other code: {error}") from None
+    if decode:
+        if "decode" not in config:
+            raise UserError(
+                f"--{next(iter(decode))}: expected a run that decodes, found "
+                f"{config.task}"
+            )
+        config.decode.update(decode)
+    unused = attention_kind(config.model).inert_weights if attention else ()
+    if attention:
+        _take_form(config, attention)
+    if data_dir is not None:
+        config.data.dir = data_dir
+    configuration.check(config)
+    task = TASKS[config.kind](config, tokenizer)
+    strategy = strategy or make_strategy("one_device")
+    with strategy.scope():
+        model = task.build_model()
+    checkpoints = Checkpoints(workdir, model, unused=unused)
+    try:
+        if average_checkpoints:
+            checkpoints.restore_average(average_checkpoints)
+        else:
+            checkpoints.restore_best()
+    except OtherModelError as error:
+        if not attention:
+            raise
+        raise UserError(
+            f"--attention={attention}: expected a form with the weights that the run "
+            f"has, found a difference in {error.weights}"
+        ) from None
+    return Run(workdir, config, task, model, checkpoints, strategy)
+
+
+def _take_form(config, attention):
+    try:
+        variant = in_form(config.variant, attention)
+    except ValueError as error:
+        raise UserError(f"--attention: {error}") from None
+    if variant == config.variant:
+        return  # whose fields may not be those of the variant
+    config.variant = variant
+    with config.unlocked():
+        config.model.attention = variant_config(variant)["attention"]

@@ -1,0 +1,1 @@
+"""Layers that every model is made of."""

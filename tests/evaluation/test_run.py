@@ -1,0 +1,69 @@
+"""Opening a run in the form that it has, and in another one."""
+
+import re
+
+import keras
+import numpy as np
+import pytest
+from models.attention.factored import FactoredAttention
+
+from common.errors import UserError
+from evaluation.evaluate import evaluate
+from evaluation.run import load_run
+from models import count_parameters
+from models.attention import MECHANISMS
+from tests import scripts
+from tests.runs import untrained
+
+pytestmark = pytest.mark.slow
+
+
+@keras.saving.register_keras_serializable("test")
+class Gated(FactoredAttention):
+    """With a weight of its own."""
+
+    def build(self, *shapes):
+        super().build(*shapes)
+        self.gate = self.add_weight(name="gate", shape=(), initializer="ones")
+
+
+@pytest.fixture
+def gated(monkeypatch, tmp_path):
+    """The workdir of a run with that attention."""
+    monkeypatch.setitem(MECHANISMS["transevolve"], "gated", Gated)
+    config = scripts.listops_config(tmp_path, "transevolve-fullff-1-gated")
+    return untrained(config, tmp_path / "run")
+
+
+def test_a_form_that_leaves_a_weight_unused_is_refused_by_its_name(gated):
+    assert load_run(gated).config.variant == "transevolve-fullff-1-gated"
+    said = "--attention=factored: expected a form with the weights that the run has, "
+    said += "found a difference in classifier/encoder/block_0/attention/gate"
+    with pytest.raises(UserError, match=f"^{re.escape(said)}$"):
+        evaluate(gated, attention="factored")
+    assert not (gated / "results").exists()
+
+
+def test_a_weight_on_which_no_output_depends_may_go_unused(gated, monkeypatch):
+    monkeypatch.setattr(Gated, "inert_weights", ("gate",))
+    exact = load_run(gated, attention="factored").model
+    gated = load_run(gated).model
+    ids = np.array([[1, 2, 3, 4]])
+    np.testing.assert_array_equal(exact(ids), gated(ids))
+
+
+def test_what_counts_passes_may_go_unused_and_is_no_parameter(tmp_path):
+    config = scripts.listops_config(tmp_path, "transevolve-fullff-1-linear-favor")
+    config.model.attention.redraw_every = 1
+    workdir = untrained(config, tmp_path / "run")
+    result, _ = evaluate(workdir, attention="factored")
+    assert result["parameters"] == count_parameters(load_run(workdir).model)
+
+
+def test_in_its_own_form_a_run_keeps_its_fields(tmp_path):
+    config = scripts.listops_config(tmp_path, "transevolve-fullff-1-linear-favor")
+    config.model.attention.num_features = 64
+    workdir = untrained(config, tmp_path / "run")
+    same = load_run(workdir, attention="linear-favor")
+    assert same.config.to_dict() == load_run(workdir).config.to_dict()
+    assert evaluate(workdir, attention="linear-favor")[0] == evaluate(workdir)[0]

@@ -1,0 +1,1 @@
+"""Workers, locks and interruptions."""
