@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 from keras import ops
-from models.attention.evolving_softmax import EvolvingSoftmaxAttention
 
 from common.errors import UserError
 from evaluation.run import Run
@@ -71,7 +70,7 @@ def evolution(run: Run, text: str) -> Evolution:
         token.
     """
     blocks = getattr(getattr(run.model, "encoder", None), "blocks", [])
-    if not any(isinstance(b.attention, EvolvingSoftmaxAttention) for b in blocks):
+    if not blocks or run.config.model.attention.name not in ("factored", "literal"):
         raise UserError(
             f"--workdir={run.workdir}: expected a TransEvolve run with a softmax, "
             f"found {run.config.variant}"
@@ -101,9 +100,9 @@ def evolution(run: Run, text: str) -> Evolution:
 def _follow(block, x, real):
     """The `BlockEvolution` of a block's input; of its positions `real` are tokens."""
     state = block.attention(x, x, real[None], training=False)
-    attention = _numpy(state.kernel)[0][:, real][:, :, real]
+    attention = _numpy(state.parts[0])[0][:, real][:, :, real]
     attention /= attention.sum(axis=-1, keepdims=True)  # a padded key had a share
-    biases = [_numpy(bias)[0, :, :, 0][:, real] for bias in state.biases]
+    biases = [_numpy(read.biases)[0, :, :, 0][:, real] for read in state.reads.values()]
     weights = _numpy(ops.softmax(np.stack(biases), axis=-1)) * real.sum()
     layers = block.feed_forwards
     expand = np.stack([_singular_values(layer.expand) for layer in layers])

@@ -1,10 +1,10 @@
 """Reading an operator: the one gradient by hand of every attention.
 
-With G = d out / s for s = K w, and c = -sum(G * out) over a head's numbers, the gradient
-of K is a sum over all reads of G (w * V)^T + c w^T. Automatic differentiation would make
-and add an array of K's size at each read. Here each read hands its two factors to the
-block's start, which gives the operator all of them at once. docs/attention.md, "The
-gradient, by hand".
+With G = d out / s for s = K w, and c = -sum(G * out) over a head's numbers, the
+gradient of K is a sum over all reads of G (w * V)^T + c w^T. Automatic differentiation
+would make and add an array of K's size at each read. Here each read hands its two
+factors to the block's start, which gives the operator all of them at once.
+docs/attention.md, "The gradient, by hand".
 """
 
 from typing import Any, NamedTuple

@@ -2,7 +2,7 @@
 
 Each feature has a maximum of its own over the keys, and so has each query over its
 features and keys, so nothing that matters to a row can underflow. Logarithms of what
-must not be seen are far below `heads.LOWEST`, and every maximum is at least `heads.LOWEST`, so
+must not be seen are far below `heads.LOWEST`, and every maximum is at least that, so
 exp(logarithm - maximum) is 0 for them.
 """
 
