@@ -12,7 +12,6 @@ import keras
 
 from common.fields import choice, integer, rate
 from models.architecture import Architecture
-from models.attention.operator import USES
 from models.classifier import SequenceClassifier
 from models.encoder_decoder import EncoderDecoder
 from models.seeds import derive_seed
@@ -147,7 +146,7 @@ def can_decode(config: Mapping) -> bool:
     if ARCHITECTURES[config["architecture"]].decoder is None:
         return False
     kind = attention_kind(config)
-    return _serves(config, set(USES)) and (kind is None or kind.can_decode)
+    return kind is None or (kind.can_decode and {"self", "causal"} <= set(kind.uses))
 
 
 def can_be_causal(config: Mapping) -> bool:

@@ -173,11 +173,14 @@ class Attentions(NamedTuple):
         }
         return {**operators, **self.others}
 
-    def make(self, config: Mapping, **arguments) -> Attention:
+    def make(self, config: Mapping, use: str = "self", **arguments) -> Attention:
         """Makes the layer that the `model.attention` part of a config describes.
+
+        Where an operator does not serve as cross-attention, the softmax does.
 
         Args:
           config: `name`, and the hyperparameters of what it names.
+          use: of the layer.
           **arguments: of `Attention`.
 
         Raises:
@@ -189,6 +192,7 @@ class Attentions(NamedTuple):
             known = tuple(self.named())
             raise ValueError(f"attention must be one of {known}, got {name!r}")
         if name in self.others:
-            return self.others[name](**hyperparameters, **arguments)
-        operator = "softmax" if name == self.softmax else name
-        return self.layer(operator=operator, **hyperparameters, **arguments)
+            return self.others[name](use=use, **hyperparameters, **arguments)
+        if name == self.softmax or (use == "cross" and use not in OPERATORS[name].uses):
+            name, hyperparameters = "softmax", {}
+        return self.layer(operator=name, use=use, **hyperparameters, **arguments)

@@ -110,7 +110,7 @@ class State(NamedTuple):
         return self
 
     def hand_on(self, before, parents, active):
-        return State(_hand_on(self.value, before.value, parents, active))
+        return type(self)(_hand_on(self.value, before.value, parents, active))
 
     def num_bytes(self):
         """Bytes of all sentences and beams."""

@@ -1,7 +1,5 @@
 """Local attention: a softmax within a band, in time linear in the length."""
 
-from typing import Any, NamedTuple
-
 from keras import ops
 
 from common.fields import integer
@@ -128,23 +126,12 @@ class LocalWindowOperator(SoftmaxOperator):
         return {"window": self.window}
 
 
-class Window(NamedTuple):
-    """What is kept of the latest positions of each beam, in the place of `Slots`: a
-    state, since no position changes its size.
+class Window(State):
+    """What is kept of the latest positions of each beam, in the place of `Slots`.
 
     Attributes:
       value: (batch, beams, heads, window, size), the latest position at the end.
     """
-
-    value: Any
-
-    grows = False
-    grow, settle, hand_on, num_bytes = (
-        State.grow,
-        State.settle,
-        State.hand_on,
-        State.num_bytes,
-    )
 
     def append(self, new):
         """With one more position, (batch, heads, beams, size)."""

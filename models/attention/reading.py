@@ -129,6 +129,8 @@ def read(state: State, number: int, values):
     def apart():
         by_head = split_heads(values, state.operator.num_heads)
         attended = state.operator.read_apart(inputs, now.biases, by_head)
+        sees = ops.isfinite(ops.stop_gradient(now.sums))
+        attended = ops.where(sees, attended, ops.zeros_like(attended))
         return merge_heads(ops.cast(attended, values.dtype)), *inputs
 
     attended, *inputs = ops.cond(state.is_safe, fast, apart)

@@ -17,7 +17,6 @@ class Unattended(NamedTuple):
     """What the projections leave, (batch, 1, d), too small to change a value."""
 
     trace: Any
-    cache: Any = ()
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -29,6 +28,7 @@ class NoAttention(TimeEvolvingAttention):
     """
 
     uses = ("self", "causal")
+    can_decode = False
 
     def __init__(self, num_heads, *args, operator="softmax", **kwargs):
         super().__init__(num_heads, operator, *args, **kwargs)
@@ -53,18 +53,6 @@ class NoAttention(TimeEvolvingAttention):
     def read(self, state, number, values):
         """The values, (batch, length, d)."""
         return ops.cast(values, self.compute_dtype) + state.trace
-
-    def empty_cache(self, batch_size, beams):
-        """Returns an empty cache: no earlier token is needed."""
-        return ()
-
-    def step(self, x, constants, cache, visible):
-        """`Unattended`."""
-        return Unattended(0.0)
-
-    def read_step(self, state, number, values):
-        """The values."""
-        return values, state
 
     def products(self, batch_size, length):
         """The projections and the biases."""

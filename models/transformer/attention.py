@@ -69,9 +69,8 @@ class ProjectedAttention(Attention):
         queries, keys, values = self._project(x, context)
         queries = self._queries(queries, draw)
         if self.operator.rows_sum_to_one:
-            keys = split_heads(keys, self.num_heads)
+            keys, biases = self._keys_and_biases(keys, None, draw)
             values = split_heads(values, self.num_heads)
-            biases = None
             if padding_mask is not None:
                 biases = masked(ops.zeros_like(keys[:, :1, :, :1]), padding_mask)
             attended = self.operator.read_once(queries, keys, biases, values)

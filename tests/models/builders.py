@@ -6,6 +6,7 @@ import pytest
 
 import models
 from models import (
+    attention_kind,
     build_classifier,
     build_encoder_decoder,
     can_encode,
@@ -44,17 +45,20 @@ EACH_ARCHITECTURE = pytest.mark.parametrize(
 
 
 def _small_configs():
-    found = {}
+    configs = {}
     for name in every_mechanism():
         config = variant_config(name)
+        kind = attention_kind(config)
+        if kind is not None:
+            config["attention"] = {**config["attention"], **kind.small}
         if not can_encode(config):
             continue
         for field in ("num_layers", "num_depths"):
             if field in config:
                 config[field] = 2
         sizes = {"hidden_dim": 32, "num_heads": 4, "ffn_dim": 64, "dropout": 0.0}
-        found[name] = {**config, **sizes}
-    return found
+        configs[name] = {**config, **sizes}
+    return configs
 
 
 SMALL_CONFIGS = _small_configs()

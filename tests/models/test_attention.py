@@ -7,11 +7,11 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from models.attention.mechanism import METHODS, USES
 
-from models import can_decode
-from models.attention import MECHANISMS, cache, make_attention
+from models import ARCHITECTURES, can_decode
+from models.attention import OPERATORS, cache
 from models.attention.cache import SlotMap
+from models.attention.operator import USES, Operator
 from models.convert import with_attention
 from tests.models.builders import (
     SMALL_CONFIGS,
@@ -22,48 +22,71 @@ from tests.models.builders import (
     randomize,
     tokens,
 )
-from tests.models.toy_attention import MeanAttention
+from tests.models.toy_attention import CosineOperator
 
 pytestmark = pytest.mark.jax
 
 WIDTH, HEADS, BATCH = 32, 4, 2
-# The toy runs along, under each model: it is the one whose cache is states.
-WITH_TOY = {
-    architecture: {**mechanisms, "mean": MeanAttention}
-    for architecture, mechanisms in MECHANISMS.items()
+ATTENTIONS = {
+    name: architecture.attentions
+    for name, architecture in ARCHITECTURES.items()
+    if architecture.attentions is not None
 }
-REGISTERED = [
-    (architecture, {"name": name, **hyperparameters})
-    for architecture, mechanisms in WITH_TOY.items()
-    for name, mechanism in mechanisms.items()
-    for hyperparameters in mechanism.variants.values()
-]
+
+
+def _registered():
+    """(architecture, config, operator or layer), at sizes that give several blocks."""
+    for architecture, attentions in ATTENTIONS.items():
+        # The toy runs along, under each model.
+        kinds = {**attentions.named(), "cosine": CosineOperator}
+        for name, kind in kinds.items():
+            for hyperparameters in kind.variants.values():
+                config = {"name": name, **hyperparameters, **kind.small}
+                yield architecture, config, kind
+
+
+REGISTERED = list(_registered())
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    for architecture, mechanisms in WITH_TOY.items():
-        monkeypatch.setitem(MECHANISMS, architecture, mechanisms)
+    monkeypatch.setitem(OPERATORS, "cosine", CosineOperator)
+
+
+def each(condition):
+    """The attentions that fulfil a condition."""
+    chosen = [
+        pytest.param(
+            architecture,
+            config,
+            id="-".join([architecture, *map(str, config.values())]),
+        )
+        for architecture, config, kind in REGISTERED
+        if condition(kind)
+    ]
+    return pytest.mark.parametrize("architecture, config", chosen)
 
 
 def serving(use):
-    """The mechanisms that serve as `use`."""
-    served = [
-        pytest.param(architecture, config, id="-".join(map(str, config.values())))
-        for architecture, config in REGISTERED
-        if use in WITH_TOY[architecture][config["name"]].uses
-    ]
-    return pytest.mark.parametrize("architecture, config", served)
+    """Those that serve as `use`."""
+    return each(lambda kind: use in kind.uses)
 
 
-def make(architecture, config, use):
-    """A mechanism alone, with random weights, and its number of depths."""
+decoding = each(lambda kind: kind.can_decode and "causal" in kind.uses)
+
+
+def make(architecture, config, use, **arguments):
+    """An attention alone, with random weights, and its number of depths."""
     depths = 1 if architecture == "transformer" else 3
-    layer = make_attention(
-        architecture, config, num_heads=HEADS, num_depths=depths, use=use
+    layer = ATTENTIONS[architecture].make(
+        config, num_heads=HEADS, num_depths=depths, use=use, **arguments
     )
     layer.build((None, None, WIDTH))
     return randomize(layer), depths
+
+
+def kind_of(architecture, config):
+    return ATTENTIONS[architecture].named()[config["name"]]
 
 
 def normal(*shape, seed=0):
@@ -76,7 +99,7 @@ def in_parallel(layer):
     @at_once
     def call(x, context, values, mask=None):
         state = layer(x, context, mask)
-        outputs = [layer.attend(state, depth, v) for depth, v in enumerate(values)]
+        outputs = [layer.read(state, depth, v) for depth, v in enumerate(values)]
         return ops.stack(outputs)
 
     return lambda *arguments: numpy(call(*arguments))
@@ -112,7 +135,7 @@ def recurrently(layer, x, values, beams=1, parents=None):
         state = layer.step(x, constants, past, visible)
         outputs = []
         for depth, value in enumerate(values):
-            attended, state = layer.attend_step(state, depth, value)
+            attended, state = layer.read_step(state, depth, value)
             outputs.append(attended)
         after = (slots, state.cache)
         if parents is not None:
@@ -135,7 +158,7 @@ def assert_near(found, expected, tolerance=1e-4):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
 
 
-@serving("causal")
+@decoding
 def test_steps_equal_the_parallel_form(architecture, config, recent):
     layer, depths = make(architecture, config, "causal")
     length = 2 * recent + 3  # past two settlings
@@ -146,7 +169,7 @@ def test_steps_equal_the_parallel_form(architecture, config, recent):
     assert_near(recurrently(layer, x[:, None], stepped)[:, :, 0], expected)
 
 
-@serving("causal")
+@decoding
 def test_beams_take_over_their_parents_past(architecture, config, recent):
     layer, depths = make(architecture, config, "causal")
     beams, length = 3, recent + 3
@@ -174,18 +197,20 @@ def test_beams_take_over_their_parents_past(architecture, config, recent):
         assert_near(found[:, :, :, position], expected[:, position, :, :, position])
 
 
-@serving("causal")
+@decoding
 def test_finished_sentences_states_stand_still(architecture, config):
     layer, _ = make(architecture, config, "causal")
     before = layer.empty_cache(BATCH, 2)
+    states = [leaf for leaf in cache.leaves(before) if not leaf.grows]
+    if not states:
+        pytest.skip("keeps slots, which belong to no sentence's state")
     after = cache._map(lambda leaf: type(leaf)(*(2 * x + 1 for x in leaf)), before)
     parents = ops.zeros((BATCH, 2), "int32")
     active = ops.convert_to_tensor([True, False])
     handed = cache.hand_on(after, before, parents, active)
-    for old, new in zip(cache.leaves(before), cache.leaves(handed), strict=True):
-        if isinstance(new, cache.State):
-            np.testing.assert_array_equal(numpy(new.value)[1], numpy(old.value)[1])
-            assert (numpy(new.value)[0] != numpy(old.value)[0]).all()
+    for old, new in zip(states, cache.leaves(handed), strict=True):
+        np.testing.assert_array_equal(numpy(new.value)[1], numpy(old.value)[1])
+        assert (numpy(new.value)[0] != numpy(old.value)[0]).all()
 
 
 @serving("cross")
@@ -199,8 +224,8 @@ def test_a_source_gives_the_same_in_both_forms(architecture, config):
 
     @at_once
     def attend(x, source, values, mask):
-        memory = layer.memory(source, values, mask)
-        return ops.stack(list(layer.attend_to_memory(x, memory)))
+        source_cache = layer.source_cache(source, values, mask)
+        return ops.stack(list(layer.read_source(x, source_cache)))
 
     assert_near(numpy(attend(x, source, values, mask)), expected)
 
@@ -230,7 +255,8 @@ def test_padding_changes_nothing(architecture, config):
     x = normal(BATCH, 9, WIDTH)
     values = draw_values(depths, 9)
     expected = call(x, x, values)
-    for start in (0, 4, 9):
+    anywhere = not layer.operator.is_ordered and layer.operator.padding == "anywhere"
+    for start in (0, 4, 9) if anywhere else (9,):
         real = np.ones(14, bool)
         real[start : start + 5] = False
 
@@ -242,6 +268,19 @@ def test_padding_changes_nothing(architecture, config):
         mask = np.tile(real, (BATCH, 1))
         found = call(pad(x), pad(x), [pad(v) for v in values], mask)
         assert_near(found[:, :, real], expected, 1e-5)
+
+
+@serving("self")
+def test_the_order_of_keys_matters_where_it_is_said_to(architecture, config):
+    layer, depths = make(architecture, config, "self")
+    call, order = in_parallel(layer), np.random.default_rng(5).permutation(14)
+    x, values = normal(BATCH, 14, WIDTH), draw_values(depths, 14)
+    attended = call(x, x, values)
+    permuted = call(x[:, order], x[:, order], [v[:, order] for v in values])
+    if kind_of(architecture, config).is_ordered:
+        assert np.abs(permuted - attended[:, :, order]).max() > 1e-2
+    else:
+        assert_near(permuted, attended[:, :, order], 1e-5)
 
 
 @serving("causal")
@@ -269,9 +308,9 @@ def test_more_queries_than_keys_are_refused(architecture, config):
 
 
 @pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("architecture, config", REGISTERED, ids=str)
+@each(lambda kind: True)
 def test_a_query_that_sees_no_real_key_gets_zero(architecture, config, use):
-    if use not in MECHANISMS[architecture][config["name"]].uses:
+    if use not in kind_of(architecture, config).uses:
         pytest.skip("does not serve so")
     layer, depths = make(architecture, config, use)
     values = draw_values(depths, 9)
@@ -280,9 +319,9 @@ def test_a_query_that_sees_no_real_key_gets_zero(architecture, config, use):
     mask[1, : 4 if use == "causal" else 9] = False
 
     @at_once
-    def attend_to_memory(x, source, values, mask):
-        memory = layer.memory(source, values, mask)
-        return ops.stack(list(layer.attend_to_memory(x, memory)))
+    def attend_to_source(x, source, values, mask):
+        source_cache = layer.source_cache(source, values, mask)
+        return ops.stack(list(layer.read_source(x, source_cache)))
 
     # Scores and biases far apart send a form its safe way.
     for scale in (1, 100):
@@ -297,23 +336,25 @@ def test_a_query_that_sees_no_real_key_gets_zero(architecture, config, use):
             after = call(x[:, 4:], x[:, 4:], [v[:, 4:] for v in values])
             assert_near(attended[:, 1, 4:], after[:, 1], 1e-5)
         if use == "cross":
-            assert not numpy(attend_to_memory(x, x, values[0], mask))[:, 1].any()
+            assert not numpy(attend_to_source(x, x, values[0], mask))[:, 1].any()
 
 
-@pytest.mark.parametrize("architecture, config", REGISTERED, ids=str)
+@each(lambda kind: True)
 def test_a_use_that_it_does_not_serve_is_refused(architecture, config):
-    mechanism = MECHANISMS[architecture][config["name"]]
-    for use in METHODS:
-        if use not in mechanism.uses:
-            with pytest.raises(ValueError, match="serves as"):
-                make_attention(architecture, config, num_heads=HEADS, use=use)
-    with pytest.raises(ValueError, match="serves as"):
-        make_attention(architecture, config, num_heads=HEADS, use="other")
+    kind = kind_of(architecture, config)
+    for use in {*USES, "other"} - {*kind.uses}:
+        if use == "cross" and issubclass(kind, Operator):
+            # A decoder then attends to its source by a softmax.
+            layer, _ = make(architecture, config, use)
+            assert type(layer.operator) is OPERATORS["softmax"]
+            continue
+        with pytest.raises(ValueError, match="serves as"):
+            make(architecture, config, use)
 
 
-@pytest.mark.parametrize("architecture, config", REGISTERED, ids=str)
+@each(lambda kind: True)
 def test_its_config_makes_it_again(architecture, config):
-    use, *_ = MECHANISMS[architecture][config["name"]].uses
+    use, *_ = kind_of(architecture, config).uses
     layer, _ = make(architecture, config, use)
     described = layer.get_config()
     for name, value in config.items():
@@ -322,6 +363,18 @@ def test_its_config_makes_it_again(architecture, config):
     twin.build((None, None, WIDTH))
     twin.set_weights(layer.get_weights())
     assert twin.get_config() == described
+
+
+@serving("self")
+def test_a_depth_is_read_at_fractions_of_it(architecture, config):
+    if architecture == "transformer":
+        pytest.skip("makes an operator for each stage")
+    layer, depths = make(architecture, config, "self", offsets=(0.0, 0.5))
+    whole, _ = make(architecture, config, "self")
+    whole.set_weights(layer.get_weights())
+    x, values = normal(BATCH, 9, WIDTH), draw_values(2 * depths, 9)
+    attended = in_parallel(layer)(x, x, values)
+    assert_near(attended[::2], in_parallel(whole)(x, x, values[::2]), 1e-5)
 
 
 @pytest.fixture(scope="module", params=SMALL_CONFIGS)
