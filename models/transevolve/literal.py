@@ -46,7 +46,7 @@ class LiteralAttention(TimeEvolvingAttention):
 
     inert_weights = ("key_time_kernel",)
 
-    def __init__(self, num_heads, *args, operator="softmax", **kwargs):
+    def __init__(self, num_heads, operator="softmax", *args, **kwargs):
         super().__init__(num_heads, operator, *args, **kwargs)
 
     def build(self, x_shape, context_shape=None):

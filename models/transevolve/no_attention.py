@@ -30,7 +30,7 @@ class NoAttention(TimeEvolvingAttention):
     uses = ("self", "causal")
     can_decode = False
 
-    def __init__(self, num_heads, *args, operator="softmax", **kwargs):
+    def __init__(self, num_heads, operator="softmax", *args, **kwargs):
         super().__init__(num_heads, operator, *args, **kwargs)
 
     def call(self, x, context, padding_mask=None, training=None):

@@ -4,10 +4,10 @@ import math
 
 import pytest
 import tensorflow as tf
-from models.attention.linear_fast import CHUNK
 
 from benchmarks import models
-from models.attention import linear_fast
+from models.attention import causal_chunks, linear
+from models.attention.causal_chunks import CHUNK
 from models.products import operations
 from tests.models.graphs import taken_operations
 from tests.shallow import representatives, shallow_variant
@@ -80,7 +80,8 @@ def test_counted_operations_are_those_of_the_graph(name, monkeypatch):
 )
 def test_counted_operations_of_linear_forms(chunk, length, causal, monkeypatch):
     monkeypatch.setattr(models, "variant_config", shallow_variant)
-    monkeypatch.setattr(linear_fast, "CHUNK", chunk)
+    for module in (causal_chunks, linear):
+        monkeypatch.setattr(module, "CHUNK", chunk)
     name = "transevolve-fullff-1-linear"
     model = models.build(name, "small", causal=causal)
     products = models.products(model, BATCH, length)

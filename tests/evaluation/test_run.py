@@ -2,35 +2,32 @@
 
 import re
 
-import keras
 import numpy as np
 import pytest
-from models.attention.factored import FactoredAttention
 
 from common.errors import UserError
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
 from models import count_parameters
-from models.attention import MECHANISMS
+from models.attention import OPERATORS
+from models.attention.softmax import SoftmaxOperator
 from tests import scripts
 from tests.runs import untrained
 
 pytestmark = pytest.mark.slow
 
 
-@keras.saving.register_keras_serializable("test")
-class Gated(FactoredAttention):
-    """With a weight of its own."""
+class Gated(SoftmaxOperator):
+    """With a weight."""
 
-    def build(self, *shapes):
-        super().build(*shapes)
-        self.gate = self.add_weight(name="gate", shape=(), initializer="ones")
+    def build(self, layer, size):
+        layer.add_weight(name="gate", shape=(), initializer="ones")
 
 
 @pytest.fixture
 def gated(monkeypatch, tmp_path):
     """The workdir of a run with that attention."""
-    monkeypatch.setitem(MECHANISMS["transevolve"], "gated", Gated)
+    monkeypatch.setitem(OPERATORS, "gated", Gated)
     config = scripts.listops_config(tmp_path, "transevolve-fullff-1-gated")
     return untrained(config, tmp_path / "run")
 

@@ -3,8 +3,9 @@
 import keras
 import numpy as np
 from keras import ops
-from models.attention.factored import FactoredAttention
-from models.attention.literal import LiteralAttention
+
+from models.transevolve.attention import TimeEvolvingAttention
+from models.transevolve.literal import LiteralAttention
 
 
 def numpy(tensor):
@@ -15,9 +16,9 @@ def attention_pair(width, heads, depths, causal=False, fidelity="paper", seed=0)
     """Both forms with the same random weights."""
     random = np.random.default_rng(seed)
     pair = []
-    for form in (LiteralAttention, FactoredAttention):
+    for form in (LiteralAttention, TimeEvolvingAttention):
         use = "causal" if causal else "self"
-        layer = form(heads, depths, use, fidelity=fidelity)
+        layer = form(heads, "softmax", depths, use, fidelity=fidelity)
         layer.build((None, None, width))
         pair.append(layer)
     literal, factored = pair
@@ -50,7 +51,7 @@ def key_biases(layer, keys, depth):
 
 
 def equation_9(layer, x, mask, depth):
-    """What `attend` should give, in float64, from the literal layer's weights.
+    """What `read` should give, in float64, from the literal layer's weights.
 
     NaN where a query sees no real key.
     """
@@ -123,4 +124,4 @@ class Attend(keras.Model):
         x = self.dense(x)
         state = self.attention(x[:, : self.num_queries], x, self.mask)
         depths = range(self.attention.num_depths)
-        return ops.stack([self.attention.attend(state, depth, x) for depth in depths])
+        return ops.stack([self.attention.read(state, depth, x) for depth in depths])

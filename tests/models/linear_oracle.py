@@ -6,8 +6,23 @@ The n x n matrix is written out.
 import numpy as np
 
 from models.attention.heads import MASKED
+from models.attention.linear import LinearOperator
 
 BATCH, HEADS, FEATURES, SIZE, DEPTHS = 2, 2, 6, 5, 3
+
+
+class _Given:
+    """Features that are given, and may all be zero."""
+
+    num_features = FEATURES
+    may_be_zero = True
+
+
+def given_features(use="self"):
+    """The operator of features that are given."""
+    operator = LinearOperator(HEADS, use, 0, "elu1")
+    operator.feature_map = _Given()
+    return operator
 
 
 def oracle(queries, keys, biases, values, causal):

@@ -3,32 +3,30 @@
 import keras
 import numpy as np
 import pytest
-from models.attention.literal import LiteralAttention
 
-from models.attention import MECHANISMS
+from models.attention import OPERATORS
+from models.attention.softmax import SoftmaxOperator
 from models.convert import carry_weights, fold_rotations, with_attention
 from models.layers.rotation_dense import RotationDense
 from tests.models.builders import LITERAL, build
 
 
-@keras.saving.register_keras_serializable("test")
-class WiderAttention(LiteralAttention):
-    """As the literal form, with one more weight that is not inert."""
+class WiderOperator(SoftmaxOperator):
+    """As the softmax, with a weight that is not inert."""
 
-    def build(self, x_shape, context_shape=None):
-        super().build(x_shape, context_shape)
-        self.own = self.add_weight(name="own", shape=(3,), initializer="ones")
+    def build(self, layer, size):
+        layer.add_weight(name="gate", shape=(3,), initializer="ones")
 
 
 @pytest.fixture
 def wider(monkeypatch):
-    monkeypatch.setitem(MECHANISMS["transevolve"], "wider", WiderAttention)
+    monkeypatch.setitem(OPERATORS, "wider", WiderOperator)
 
 
 def test_a_weight_that_only_one_has_is_named(wider):
-    with pytest.raises(ValueError, match="attention/own: only the new form has"):
+    with pytest.raises(ValueError, match="attention/gate: only the new form has"):
         with_attention(build(), "wider")
-    with pytest.raises(ValueError, match="attention/own: only the original has"):
+    with pytest.raises(ValueError, match="attention/gate: only the original has"):
         with_attention(build(attention={"name": "wider"}), "factored")
 
 

@@ -174,14 +174,16 @@ def test_forms_agree(fidelity):
 def decode(model, source, target, recent):
     """Logits of a target fed token by token through the cache, one beam."""
     batch, length = target.shape
-    memory = at_once(model.memory)(source)
+    source_cache = at_once(model.source_cache)(source)
     cache = grow(model.empty_cache(batch, 1), 3 * recent)
     step, settle_at = at_once(model.step), at_once(settle)
     logits = []
     for position in range(length):
         if position and position % recent == 0:
             cache = settle_at(cache, position)
-        now, cache = step(target[:, position : position + 1], memory, cache, position)
+        now, cache = step(
+            target[:, position : position + 1], source_cache, cache, position
+        )
         logits.append(numpy(now))
     return np.concatenate(logits, axis=1)
 
@@ -220,7 +222,7 @@ def test_beams_see_their_own_past(model, recent):
     shape = (batch, beams, length)
     chosen = random.integers(1, VOCABULARY_SIZE, shape).astype("int32")
     parents = random.integers(0, beams, shape)
-    memory = model.memory(SOURCE)
+    source_cache = model.source_cache(SOURCE)
     cache = grow(model.empty_cache(batch, beams), 2 * recent)
     # slots[b, k, p]: the beam whose slot holds position p of beam k's text.
     slots = np.zeros((batch, beams, 2 * recent), "int32")
@@ -235,7 +237,9 @@ def test_beams_see_their_own_past(model, recent):
         slots[:, :, position] = np.arange(beams)
         texts[:, :, position] = chosen[:, :, position]
         cache = cache._replace(slots=SlotMap(ops.convert_to_tensor(slots)))
-        logits, cache = model.step(chosen[:, :, position], memory, cache, position)
+        logits, cache = model.step(
+            chosen[:, :, position], source_cache, cache, position
+        )
         found.append(numpy(logits))
         alone.append(texts.reshape(batch * beams, length))
     sources = np.tile(np.repeat(SOURCE, beams, axis=0), (length, 1))

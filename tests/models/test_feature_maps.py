@@ -9,7 +9,7 @@ from models.attention.feature_maps import (
     NUM_DRAWS,
     draw_vectors,
 )
-from models.attention.linear import LinearAttention
+from models.transformer.attention import ProjectedAttention
 from tests.models.builders import numpy
 from tests.models.gradients import by_inputs
 
@@ -190,4 +190,4 @@ def test_redrawing_goes_through_the_draws():
 
 def test_a_feature_map_that_is_not_there():
     with pytest.raises(ValueError, match="feature_map must be one of"):
-        LinearAttention(num_heads=2, feature_map="other")
+        ProjectedAttention(2, "linear", feature_map="other")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from models.attention import MECHANISMS, make_attention
+from models import ARCHITECTURES
 from models.attention.feature_maps import FEATURE_MAPS
 from models.layers.normalization import normalized
 from tests.models.builders import at_once, numpy, randomize
@@ -13,11 +13,12 @@ from tests.models.builders import at_once, numpy, randomize
 pytestmark = pytest.mark.jax
 
 REFUSED = "expected first derivatives in reverse mode"
-MECHANISMS_AND_CONFIGS = [
-    (architecture, {"name": name, **hyperparameters})
-    for architecture, mechanisms in MECHANISMS.items()
-    for name, mechanism in mechanisms.items()
-    for hyperparameters in mechanism.variants.values()
+ATTENTIONS = [
+    (architecture.attentions, {"name": name, **hyperparameters, **kind.small}, kind)
+    for architecture in ARCHITECTURES.values()
+    if architecture.attentions is not None
+    for name, kind in architecture.attentions.named().items()
+    for hyperparameters in kind.variants.values()
 ]
 WIDTH, LENGTH = 16, 5
 
@@ -95,16 +96,15 @@ def assert_right_or_refused(scalar, x):
             assert error < 0.05 * np.abs(expected).max(), name
 
 
-@pytest.mark.parametrize("architecture, config", MECHANISMS_AND_CONFIGS, ids=str)
-def test_derivatives_of_attention_are_right_or_refused(architecture, config):
-    use, *_ = MECHANISMS[architecture][config["name"]].uses
-    layer = make_attention(architecture, config, num_heads=2, num_depths=1, use=use)
+@pytest.mark.parametrize("attentions, config, kind", ATTENTIONS, ids=str)
+def test_derivatives_of_attention_are_right_or_refused(attentions, config, kind):
+    layer = attentions.make(config, num_heads=2, use=kind.uses[0])
     layer.build((None, None, WIDTH))
     randomize(layer)
     x = np.random.default_rng(0).normal(size=(1, LENGTH, WIDTH)).astype("float32")
 
     def scalar(x):
-        attended = layer.attend(layer(x, x), 0, x)
+        attended = layer.read(layer(x, x), 0, x)
         return ops.sum(ops.square(ops.cast(attended, "float32")))
 
     assert_right_or_refused(scalar, x)

@@ -4,8 +4,6 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from models.attention.linear_fast import CHUNK
-from models.attention.linear_features import LinearFeatures
 
 from benchmarks.alone import run_alone
 from benchmarks.memory import peak_bytes
@@ -13,7 +11,9 @@ from decoding.beam_search import beam_search
 from models import base_of, build_classifier, build_encoder_decoder, variant_config
 from models.attention import feature_maps
 from models.attention.cache import leaves, num_bytes
+from models.attention.causal_chunks import CHUNK
 from models.attention.feature_maps import FEATURE_MAPS, FeatureMap
+from models.attention.linear import LinearOperator
 from models.convert import with_attention
 from tests.models.builders import (
     SMALL_CONFIGS,
@@ -115,11 +115,11 @@ def test_lengths_may_be_unknown(name):
 
 def states_after(model, length):
     """Shapes of what a search of two hypotheses holds at its end."""
-    memory = model.memory(tokens(batch=1, length=5))
+    source_cache = model.source_cache(tokens(batch=1, length=5))
     held = []
 
     def step(ids, cache, position):
-        logits, cache = model.step(ids, memory, cache, position)
+        logits, cache = model.step(ids, source_cache, cache, position)
         held.append([tuple(leaf.value.shape) for leaf in leaves(cache)])
         return logits, cache
 
@@ -194,10 +194,10 @@ def test_steps_are_the_full_pass(base, hyperparameters):
     model = build_any(config, decoder=True)
     source, target = tokens(batch=2, length=9), tokens(batch=2, length=6, seed=1)
     expected = numpy(model(source, target))
-    memory, cache = model.memory(source), model.empty_cache(2, 1)
+    source_cache, cache = model.source_cache(source), model.empty_cache(2, 1)
     for position in range(6):
         ids = target[:, position, None]
-        logits, cache = model.step(ids, memory, cache, position)
+        logits, cache = model.step(ids, source_cache, cache, position)
         np.testing.assert_allclose(
             numpy(logits)[:, 0], expected[:, position], rtol=0, atol=1e-4
         )
@@ -206,7 +206,7 @@ def test_steps_are_the_full_pass(base, hyperparameters):
 def test_sources_of_any_length_are_sums_of_one_size(name):
     model = build_encoder_decoder(SMALL_CONFIGS[name], VOCABULARY_SIZE)
     short, long = (
-        [x.shape for x in _flat(model.memory(tokens(length=n)))] for n in (5, 50)
+        [x.shape for x in _flat(model.source_cache(tokens(length=n)))] for n in (5, 50)
     )
     assert short == long
 
@@ -239,14 +239,14 @@ class Squares(FeatureMap):
 
 def test_a_feature_map_is_one_line_in_a_registry(monkeypatch):
     monkeypatch.setitem(FEATURE_MAPS, "squares", Squares)
-    monkeypatch.setattr(LinearFeatures, "variants", feature_maps.variants())
+    monkeypatch.setattr(LinearOperator, "variants", feature_maps.variants())
     for base in ("transevolve-randomff-1", "transformer"):
         config = {**shallow_variant(f"{base}-linear-squares"), **SMALL_SIZES}
         model = build_any(config, decoder=True)
         source, target = tokens(length=9), tokens(length=6, seed=1)
         expected = numpy(model(source, target))
         step, _ = model.step(
-            target[:, :1], model.memory(source), model.empty_cache(3, 1), 0
+            target[:, :1], model.source_cache(source), model.empty_cache(3, 1), 0
         )
         np.testing.assert_allclose(numpy(step)[:, 0], expected[:, 0], atol=1e-4)
 

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 from keras import ops
-from models.attention.linear_safe import Keys
 
-from models.attention import linear_decoding
 from models.attention.heads import merge_heads, split_heads
 from tests.models.builders import at_once, numpy
 from tests.models.linear_oracle import (
@@ -16,6 +14,7 @@ from tests.models.linear_oracle import (
     SIZE,
     assert_near,
     draw,
+    given_features,
     masked,
     oracle,
     ordered,
@@ -47,17 +46,20 @@ def draw_wide(order, **options):
 def test_steps(order):
     queries, keys, biases, values = draw_wide(order)
 
+    operator = given_features(use="causal")
+
     @at_once
     def step(queries, keys, biases, values, cache):
-        state = linear_decoding.step(queries, Keys(keys, biases), cache)
+        state = operator.step(queries, keys, biases, cache, None)
         outputs = []
         for depth in range(DEPTHS):
-            own = merge_heads(values[depth])
-            attended, state = linear_decoding.attend_step(state, depth, own)
+            attended, state = operator.read_step(
+                state, depth, merge_heads(values[depth])
+            )
             outputs.append(split_heads(attended, HEADS))
         return ops.stack(outputs), state.cache
 
-    cache = linear_decoding.empty_cache(BATCH, 1, HEADS, FEATURES, SIZE, DEPTHS)
+    cache = operator.empty_cache(BATCH, 1, FEATURES, SIZE, DEPTHS, "float32")
     found = []
     for i in range(LENGTH):
         now = (x[..., i : i + 1, :] for x in (queries, keys, biases, values))
@@ -74,10 +76,12 @@ def test_a_source(order):
     biases[1] = -np.inf
     values[:] = values[0]  # those of every depth
 
+    operator = given_features(use="cross")
+
     @at_once
     def attend(queries, keys, biases, values):
-        memory = linear_decoding.memory(Keys(keys, biases), merge_heads(values))
-        attended = linear_decoding.attend_to_memory(queries, memory)
+        cache = operator.source_cache(keys, biases, None, values)
+        attended = operator.read_source(queries, cache)
         return ops.stack([split_heads(one, HEADS) for one in attended])
 
     found = numpy(attend(queries, keys, masked(biases), values[0]))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from keras import ops
-from models.attention.linear_evolving import LinearEvolvingAttention
-from models.attention.linear_fast import CHUNK
 
-from models.attention.linear import LinearAttention
+from models.attention.causal_chunks import CHUNK
+from models.transevolve.attention import TimeEvolvingAttention
+from models.transformer.attention import ProjectedAttention
 from tests.models.builders import at_once, numpy, randomize
 from tests.models.forms import in_float64, key_biases
 from tests.models.gradients import by_inputs
@@ -61,12 +61,12 @@ class Favor:
 
     def phi(self, x, layer):
         squares = (x**2).sum(axis=-1, keepdims=True)
-        return np.exp(x @ layer.feature_map.vectors[0].T - squares / 2)
+        return np.exp(x @ layer.operator.feature_map.vectors[0].T - squares / 2)
 
     def back(self, x, gradient, layer):
         by_exponents = gradient * self.phi(x, layer)
         total = by_exponents.sum(axis=-1, keepdims=True)
-        return by_exponents @ layer.feature_map.vectors[0] - x * total
+        return by_exponents @ layer.operator.feature_map.vectors[0] - x * total
 
 
 EACH_MAP = pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def attended(layer, x, context, values, real=None):
     @at_once
     def call(x, context, values):
         state = layer(x, context, real)
-        return ops.stack([layer.attend(state, i, v) for i, v in enumerate(values)])
+        return ops.stack([layer.read(state, i, v) for i, v in enumerate(values)])
 
     return numpy(call(x, context, list(values)))
 
@@ -121,8 +121,8 @@ def weighted(map_, layer, queries, keys, biases, values, real, causal):
 
 def time_evolving(map_, use, fidelity="paper"):
     """A layer, its kernels in float64, and the root of the scale of its scores."""
-    layer = LinearEvolvingAttention(
-        HEADS, DEPTHS, use, fidelity=fidelity, **map_.arguments
+    layer = TimeEvolvingAttention(
+        HEADS, "linear", DEPTHS, use, fidelity=fidelity, **map_.arguments
     )
     layer.build((None, None, WIDTH))
     randomize(layer)
@@ -180,7 +180,7 @@ def test_gradients_of_time_evolving(map_, use):
 
     def scalar(x, context):
         state = layer(x, context, real)
-        depths = [layer.attend(state, i, values[i]) for i in range(DEPTHS)]
+        depths = [layer.read(state, i, values[i]) for i in range(DEPTHS)]
         return ops.sum(ops.stack(depths) * direction)
 
     by_x, by_context = by_inputs(scalar, x, context)
@@ -190,11 +190,11 @@ def test_gradients_of_time_evolving(map_, use):
 
 def linear_transformer(map_, use):
     """A layer, and its kernels in float64, scaled where it scales what they give."""
-    layer = LinearAttention(HEADS, 1, use, **map_.arguments)
+    layer = ProjectedAttention(HEADS, "linear", use=use, **map_.arguments)
     layer.build((None, None, WIDTH))
     kernels = [numpy(weight).astype("float64") for weight in layer.weights]
     query, key, value = np.split(np.concatenate(kernels, axis=1), 3, axis=1)
-    scale = (WIDTH / HEADS) ** -0.25 if layer.feature_map.is_softmax else 1
+    scale = (WIDTH / HEADS) ** -0.25 if layer.operator.feature_map.is_softmax else 1
     return layer, scale * query, scale * key, value
 
 
@@ -219,12 +219,12 @@ def test_the_linear_transformer(map_, use):
 @pytest.mark.parametrize("map_", [Elu(), Dpfp(1), Dpfp(3)])
 def test_without_time_it_is_the_linear_transformer(map_):
     """One depth of one head, whose head has as many numbers: it is twice as wide."""
-    evolving = LinearEvolvingAttention(1, **map_.arguments)
+    evolving = TimeEvolvingAttention(1, "linear", **map_.arguments)
     evolving.build((None, None, WIDTH))
     evolving.time_coefficients.assign(0 * evolving.time_coefficients)
     kernels = evolving.query_kernel, evolving.key_kernel
     query, key = (evolving.scale**0.5 * numpy(kernel) for kernel in kernels)
-    linear = LinearAttention(1, **map_.arguments)
+    linear = ProjectedAttention(1, "linear", **map_.arguments)
     linear.build((None, None, 2 * WIDTH))
     kernel = np.concatenate([query, key, np.eye(WIDTH, 2 * WIDTH)], axis=1)
     wider = (0, WIDTH)
@@ -261,16 +261,7 @@ def test_gradients_go_through_features(map_, use):
 
     def scalar(x):
         state = layer(x, x, real)
-        return ops.sum(layer.attend(state, 0, x) * direction)
+        return ops.sum(layer.read(state, 0, x) * direction)
 
     (found,) = by_inputs(scalar, x)
     assert_near(numpy(found), expected, 1e-4)
-
-
-def test_a_depth_attends_once():
-    layer = LinearEvolvingAttention(HEADS, **Elu.arguments)
-    x, *_ = inputs("self")
-    state = layer(x, x)
-    layer.attend(state, 0, x)
-    with pytest.raises(ValueError, match="depth 0 has attended before"):
-        layer.attend(state, 0, x)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
-from models.attention.linear_fast import CHUNK, CHUNKS, SHORT, SUMS
-from models.attention.linear_safe import Keys
 
-from models.attention import linear_fast, linear_sums
-from models.attention.heads import merge_heads, split_heads
+from models.attention import causal_chunks, linear, reading
+from models.attention.causal_chunks import CHUNK
+from models.attention.heads import LOWEST, merge_heads, split_heads
+from models.attention.linear import CHUNKS, SHORT, SUMS
 from tests.models.builders import at_once, numpy
 from tests.models.gradients import by_inputs
 from tests.models.linear_oracle import (
@@ -19,6 +19,7 @@ from tests.models.linear_oracle import (
     SIZE,
     assert_near,
     draw,
+    given_features,
     masked,
     oracle,
     oracle_gradients,
@@ -29,15 +30,17 @@ pytestmark = pytest.mark.jax
 
 
 def attended(queries, keys, biases, values, causal, dtype="float32"):
-    """At each depth, of features and values of a type; and `sound` of the state."""
+    """At each depth, of features and values of a type; and `is_safe` of the state."""
     queries, keys, values = (ops.cast(x, dtype) for x in (queries, keys, values))
-    state = linear_sums.start(queries, Keys(keys, biases), causal, SIZE)
-    heads = queries.shape[1]
+    operator = given_features("causal" if causal else "self")
+    operator.num_heads = queries.shape[1]
+    mask = biases[:, 0, :, 0] > LOWEST
+    state = reading.start(operator, (queries, keys), biases, mask, SIZE)
     outputs = []
     for depth in range(values.shape[0]):
-        output = linear_sums.attend(state, depth, merge_heads(values[depth]))
-        outputs.append(split_heads(output, heads))
-    return ops.stack(outputs), state.sound
+        output = reading.read(state, depth, merge_heads(values[depth]))
+        outputs.append(split_heads(output, operator.num_heads))
+    return ops.stack(outputs), state.is_safe
 
 
 def by_xla(function):
@@ -88,6 +91,11 @@ def assert_gradients(arrays, causal, tolerance=1e-4, least=0.0, **options):
         assert_near(slope * counts, wanted * counts, tolerance, least)
 
 
+def use_chunks_of(size, monkeypatch):
+    for module in (causal_chunks, linear):
+        monkeypatch.setattr(module, "CHUNK", size)
+
+
 # Short ones, sums, and chunks.
 LENGTHS = (1, 8, CHUNK, CHUNK + 1, 3 * CHUNK - 5)
 
@@ -136,18 +144,18 @@ def test_gradients_of_long_texts(spread, causal):
 
 def test_chunks_waste_nothing_where_a_size_divides_the_length():
     for length in (1, 24, CHUNK, 4 * CHUNK, 4000):
-        assert length % linear_fast.chunk_size(length) == 0
-    assert linear_fast.chunk_size(24) == 24
-    assert linear_fast.chunk_size(4000) == 125
-    assert linear_fast.chunk_size(CHUNK + 3) == CHUNK
+        assert length % causal_chunks.chunk_size(length) == 0
+    assert causal_chunks.chunk_size(24) == 24
+    assert causal_chunks.chunk_size(4000) == 125
+    assert causal_chunks.chunk_size(CHUNK + 3) == CHUNK
     # Of a length that is known when it runs, the largest, and no padding of short ones.
     for length, size in ((0, 1), (24, 24), (300, CHUNK)):
-        found = linear_fast.chunk_size(ops.convert_to_tensor(length))
+        found = causal_chunks.chunk_size(ops.convert_to_tensor(length))
         assert numpy(found) == size
 
 
 def test_forms_have_the_fewest_operations():
-    form_of, width = linear_fast.form_of, DEPTHS * (SIZE + 1) + 1
+    form_of, width = linear.form_of, DEPTHS * (SIZE + 1) + 1
     # The harmonic mean of f and of all columns: 9.1.
     assert form_of(9, 9, FEATURES, width, False) == SHORT
     assert form_of(10, 10, FEATURES, width, False) == SUMS
@@ -169,7 +177,7 @@ def test_more_chunks_than_one_product_takes(length, spread, monkeypatch):
 
     At length 8 the fast evaluation is one product, and the safe one has two chunks.
     """
-    monkeypatch.setattr(linear_fast, "CHUNK", 4)
+    use_chunks_of(4, monkeypatch)
     arrays = draw(length, spread, zeros=0.3, padding=0.2)
     found, _ = compute(*arrays, True)
     assert_near(found, oracle(*arrays, True))
@@ -261,7 +269,7 @@ def test_any_keys(length, num_queries, spread, late, zeros, padding, use, seed):
 @pytest.mark.parametrize("spread", [5, 200])
 def test_bfloat16_is_as_precise_as_its_features(spread, chunk, causal, monkeypatch):
     """Rounded to 8 bits: 2^-8 a feature and a value. Of many chunks, too."""
-    monkeypatch.setattr(linear_fast, "CHUNK", chunk)
+    use_chunks_of(chunk, monkeypatch)
     arrays = draw(2 * CHUNK, spread)
     found, _ = compute(*arrays, causal, "bfloat16")
     assert_near(found, oracle(*arrays, causal), 0.02)
