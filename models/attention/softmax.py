@@ -127,6 +127,7 @@ class SoftmaxOperator(SlotDecoding, Operator):
                 by_bias = self.transposed_times(
                     (d_scores, queries, keys), ops.ones_like(queries[..., :1])
                 )
+                by_bias = ops.cast(by_bias, biases.dtype)
                 return *by_scores, by_bias, self.transposed_times(again, d_outputs)
 
             return outputs, backward
@@ -164,7 +165,8 @@ def _lengths(queries, keys):
 
 def _transposed_times(kernel, x):
     # In one operation: a transposed n x n array never exists, traced or not.
-    return ops.einsum("...qk,...qv->...kv", kernel, x)
+    outer = "bhcdef"[: len(kernel.shape) - 2]
+    return ops.einsum(f"{outer}qk,{outer}qv->{outer}kv", kernel, x)
 
 
 def _transpose(x):
