@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
+import keras
 from keras import ops
 
 
 def custom_gradient(function: Callable) -> Callable:
-    """`keras.ops.custom_gradient`, whose gradients refuse to be differentiated.
+    """Gives a function a gradient by hand, which refuses to be differentiated.
 
     A gradient by hand uses arrays of the forward pass, which automatic differentiation
     takes for constants. So its own derivative would be wrong. TensorFlow computes
@@ -22,6 +23,9 @@ def custom_gradient(function: Callable) -> Callable:
       ValueError: from the function that is returned, where its gradient is
         differentiated.
     """
+
+    if keras.backend.backend() == "torch":
+        return _by_torch(function)
 
     @ops.custom_gradient
     def with_gradient(*arguments):
@@ -40,15 +44,37 @@ def custom_gradient(function: Callable) -> Callable:
     return with_gradient
 
 
+REFUSAL = (
+    "expected first derivatives in reverse mode, found a derivative of a gradient by "
+    "hand or one in forward mode, which it does not have; differences of gradients give "
+    "second derivatives"
+)
+
+
 @ops.custom_gradient
 def _last(gradient):
     """The gradient as it is, which raises where it is differentiated."""
 
     def backward(*slopes):
-        raise ValueError(
-            "expected first derivatives in reverse mode, found a derivative of a "
-            "gradient by hand or one in forward mode, which it does not have; "
-            "differences of gradients give second derivatives"
-        )
+        raise ValueError(REFUSAL)
 
     return gradient, backward
+
+
+def _by_torch(function):
+    """As `custom_gradient`: that of Keras takes one output alone."""
+    import torch
+
+    class WithGradient(torch.autograd.Function):
+        @staticmethod
+        def forward(context, *arguments):
+            outputs, context.backward_by_hand = function(*arguments)
+            return outputs
+
+        @staticmethod
+        def backward(context, *slopes):
+            if torch.is_grad_enabled():  # as where the gradient is to have one
+                raise ValueError(REFUSAL)
+            return context.backward_by_hand(*slopes)
+
+    return WithGradient.apply

@@ -27,7 +27,7 @@ def with_gradients(model, function, compiled=None):
     backend = keras.backend.backend()
     if compiled is None:
         compiled = backend == "jax"
-    compute = {"tensorflow": _tensorflow, "jax": _jax}[backend]
+    compute = {"tensorflow": _tensorflow, "jax": _jax, "torch": _torch}[backend]
     result, values = compute(model, function, compiled)
     names = [weight.path.split("/", 1)[1] for weight in model.trainable_variables]
     return result, dict(zip(names, map(np.asarray, values), strict=True))
@@ -39,6 +39,11 @@ def by_inputs(scalar, *inputs):
         import jax
 
         return jax.grad(scalar, argnums=tuple(range(len(inputs))))(*inputs)
+    if keras.backend.backend() == "torch":
+        import torch
+
+        inputs = [torch.tensor(x, requires_grad=True) for x in inputs]
+        return torch.autograd.grad(scalar(*inputs), inputs)
     import tensorflow as tf
 
     inputs = [tf.convert_to_tensor(x) for x in inputs]
@@ -77,3 +82,15 @@ def _jax(model, function, compiled):
         [weight.value for weight in model.trainable_variables]
     )
     return result, slopes
+
+
+def _torch(model, function, compiled):
+    import torch
+
+    result = function(model)
+    weights = [weight.value for weight in model.trainable_variables]
+    slopes = torch.autograd.grad(result[0], weights, allow_unused=True)
+    return result, [
+        torch.zeros_like(weight) if slope is None else slope
+        for slope, weight in zip(slopes, weights, strict=True)
+    ]

@@ -37,10 +37,10 @@ def square_tensors(model):
 class TestSquareTensors:
     @pytest.mark.parametrize("feed_forward", ["dense", "rotation"])
     def test_their_number_does_not_grow_with_depth(self, feed_forward):
-        # Scores and E; E's gradient, that of the scores, and the conditional around.
+        # Scores and E; E's gradient, and that of the scores.
         for depths in (1, 2, 4):
             model = self.model(depths, feed_forward=feed_forward)
-            assert len(square_tensors(model)) == 5
+            assert len(square_tensors(model)) == 4
 
     def test_those_of_the_literal_form_do_grow(self):
         few, many = (

@@ -151,7 +151,7 @@ def test_states_are_float32_in_every_precision(name):
     config = {**SMALL_CONFIGS[name], "dtype": "mixed_bfloat16"}
     model = build_encoder_decoder(config, VOCABULARY_SIZE)
     ids = tokens(batch=1, length=1)
-    memory = at_once(model.memory)(tokens(batch=1, length=5))
+    memory = at_once(model.source_cache)(tokens(batch=1, length=5))
     empty = model.empty_cache(1, 1)
     step = at_once(lambda memory, cache: model.step(ids, memory, cache, 0)[1])
     held = [leaf.value for leaf in leaves(empty) + leaves(step(memory, empty))]
