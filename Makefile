@@ -21,6 +21,7 @@ RUNS ?= runs/reproduce
 # Two files of tests at a time; WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 PYTEST = $(BIN)/python -m pytest $(WORKERS)
+TORCH_TESTS = $(addprefix tests/models/test_,attention.py golden.py gradients.py)
 
 .PHONY: setup setup-dev reproduce lint test test-fast test-all
 
@@ -53,8 +54,9 @@ lint: setup-dev
 	$(BIN)/ruff format --check .
 
 test: lint
-	@echo "Testing the models on JAX, then everything on TensorFlow"
+	@echo "Testing the models on JAX, some on PyTorch, then everything on TensorFlow"
 	KERAS_BACKEND=jax $(PYTEST) -m "jax and not long" tests/models
+	KERAS_BACKEND=torch $(PYTEST) -m "jax and not slow and not long" $(TORCH_TESTS)
 	$(PYTEST) tests
 
 test-fast: lint

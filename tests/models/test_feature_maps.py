@@ -64,12 +64,12 @@ def test_gradients_are_those_of_differences(name, changes):
     def of_keys(x):
         features, logs = feature_map.keys(x)
         factors = 1 if logs is None else ops.exp(logs)
-        return ops.sum(features * factors * direction)
+        return ops.sum(ops.multiply(features * factors, direction))
 
     def of_queries(x):
         features = feature_map.queries(x)
         total = ops.sum(features, axis=-1, keepdims=True)
-        return ops.sum(features / total * direction)
+        return ops.sum(ops.multiply(features / total, direction))
 
     for scalar in (of_keys, of_queries):
         (found,), step = by_inputs(scalar, x), 1e-3

@@ -67,7 +67,7 @@ def evaluate(model, x, direction, compiled):
 
     def along(call):
         output = ops.cast(call(x), "float32")
-        return ops.sum(output * direction), output
+        return ops.sum(ops.multiply(output, direction)), output
 
     (_, output), slopes = with_gradients(model, along, compiled)
     return numpy(output), slopes
@@ -138,7 +138,7 @@ def precise_gradients(feed):
     """The literal form's in float32, by the default policy of that moment."""
     (literal, _), x, exact, defined = draw(FEEDS[feed])
     direction = draw_direction(defined, exact.shape)
-    return gradients(literal, lambda call: ops.sum(call(x) * direction))
+    return gradients(literal, lambda call: ops.sum(ops.multiply(call(x), direction)))
 
 
 @pytest.mark.jax

@@ -104,7 +104,7 @@ def test_forms_agree_at_far_apart_logits(spread, fidelity, padding):
     direction *= mask[:, :, None]
 
     def loss(call):
-        return ops.sum(call(x) * direction)
+        return ops.sum(ops.multiply(call(x), direction))
 
     slopes = []
     for layer in (factored, literal):

@@ -181,7 +181,7 @@ def test_gradients_of_time_evolving(map_, use):
     def scalar(x, context):
         state = layer(x, context, real)
         depths = [layer.read(state, i, values[i]) for i in range(DEPTHS)]
-        return ops.sum(ops.stack(depths) * direction)
+        return ops.sum(ops.multiply(ops.stack(depths), direction))
 
     by_x, by_context = by_inputs(scalar, x, context)
     assert_near(numpy(by_x), by_queries @ query.T, 1e-4)
@@ -261,7 +261,7 @@ def test_gradients_go_through_features(map_, use):
 
     def scalar(x):
         state = layer(x, x, real)
-        return ops.sum(layer.read(state, 0, x) * direction)
+        return ops.sum(ops.multiply(layer.read(state, 0, x), direction))
 
     (found,) = by_inputs(scalar, x)
     assert_near(numpy(found), expected, 1e-4)

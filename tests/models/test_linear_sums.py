@@ -70,7 +70,7 @@ def gradients(arrays, direction, causal, dtype="float32", wrap=at_once):
 
     def scalar(*inputs):
         outputs, _ = attended(*inputs, causal, dtype)
-        return ops.sum(ops.cast(outputs, "float32") * direction)
+        return ops.sum(ops.multiply(ops.cast(outputs, "float32"), direction))
 
     def slopes(*inputs):
         return by_inputs(scalar, *inputs)

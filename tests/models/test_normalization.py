@@ -34,10 +34,10 @@ def outputs_and_gradients(normalization, x):
 
     def function(call):
         outputs = keras.ops.cast(call(slopes), "float32")
-        return keras.ops.sum(outputs * slopes), outputs
+        return keras.ops.sum(keras.ops.multiply(outputs, slopes)), outputs
 
     (_, outputs), gradients = with_gradients(Model(normalization, x), function)
-    return np.asarray(outputs), gradients
+    return keras.ops.convert_to_numpy(outputs), gradients
 
 
 @pytest.mark.parametrize("scale, shift", [(1, 0), (1e-4, 0), (1e4, 0), (1, 1e3)])
