@@ -136,6 +136,15 @@ def attention_kind(config: Mapping):
     return attentions.named()[config["attention"]["name"]]
 
 
+def check(config) -> None:
+    """Raises `UserError` if the `model` part of a config does not fit together, or its
+    attention does not fit the rest."""
+    ARCHITECTURES[config.model.architecture].check(config.model)
+    kind = attention_kind(config.model)
+    if kind is not None:
+        kind.check(config)
+
+
 def can_encode(config: Mapping) -> bool:
     """Whether the `model` part of a config can be an encoder."""
     return _serves(config, {"self"})
@@ -160,7 +169,11 @@ def _serves(config, uses):
 
 
 def build_classifier(
-    config: Mapping, vocabulary_size: int, num_classes: int, seed: int = 0
+    config: Mapping,
+    vocabulary_size: int,
+    num_classes: int,
+    seed: int = 0,
+    max_length: int | None = None,
 ) -> SequenceClassifier:
     """Builds the classifier that the `model` part of a config describes.
 
@@ -170,11 +183,12 @@ def build_classifier(
       vocabulary_size: number of token ids, padding (0) included.
       num_classes: number of logits.
       seed: of initial weights, dropout and the random rotations.
+      max_length: of the texts that it must serve; some attentions need it.
 
     Returns:
       The model, with its weights made.
     """
-    architecture, hidden_dim, arguments = _parts(config)
+    architecture, hidden_dim, arguments = _parts(config, max_length)
     model = SequenceClassifier(
         vocabulary_size,
         num_classes,
@@ -191,7 +205,10 @@ def build_classifier(
 
 
 def build_encoder_decoder(
-    config: Mapping, vocabulary_size: int, seed: int = 0
+    config: Mapping,
+    vocabulary_size: int,
+    seed: int = 0,
+    max_length: int | None = None,
 ) -> EncoderDecoder:
     """Builds the encoder-decoder that the `model` part of a config describes.
 
@@ -200,6 +217,7 @@ def build_encoder_decoder(
         that its encoder and its decoder share.
       vocabulary_size: number of token ids, padding (0) included.
       seed: of initial weights, dropout and the random rotations.
+      max_length: as for `build_classifier`.
 
     Returns:
       The model, with its weights made.
@@ -207,7 +225,7 @@ def build_encoder_decoder(
     Raises:
       ValueError: if the architecture has no decoder, or the attention cannot decode.
     """
-    architecture, hidden_dim, arguments = _parts(config)
+    architecture, hidden_dim, arguments = _parts(config, max_length)
     if not can_decode(config):
         raise ValueError(f"expected a model with a decoder, got {dict(config)}")
     model = EncoderDecoder(
@@ -233,10 +251,11 @@ def count_parameters(model: keras.Model) -> int:
     return sum(math.prod(weight.shape) for weight in model.trainable_weights)
 
 
-def _parts(config):
+def _parts(config, max_length):
     """The architecture, hidden_dim, and the arguments of the layers."""
     arguments = dict(config)
     architecture = ARCHITECTURES[arguments.pop("architecture")]
     if "attention" in arguments:
         arguments["attention"] = dict(arguments["attention"])
+        arguments["max_length"] = max_length
     return architecture, arguments.pop("hidden_dim"), arguments

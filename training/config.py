@@ -107,7 +107,7 @@ def check(config: ConfigDict) -> None:
     fields.check(known, values)
     if "bucket_lengths" in config.data:
         fit_buckets(config.data)
-    models.ARCHITECTURES[config.model.architecture].check(config.model)
+    models.check(config)
     getattr(dataset, "check", lambda config: None)(config.data)
     task.check(config)
     parts, rows = config.train.accumulate_steps, max(task.shapes(config))[0]

@@ -66,6 +66,8 @@ class Attention(keras.layers.Layer):
         `models.residual_step`.
       dropout: rate of the model.
       fidelity: see `models.fidelity`, where a layer differs by it.
+      max_length: of the texts that it must serve; None if not known. An operator whose
+        weights depend on it makes them in `Operator.build`.
       seed: of the initial weights and of the dropout.
       name, dtype, trainable: Keras's.
       **hyperparameters: of the operator.
@@ -82,6 +84,7 @@ class Attention(keras.layers.Layer):
     padding = Operator.padding
     is_ordered = Operator.is_ordered
     small = Operator.small
+    check = staticmethod(Operator.check)
 
     def __init__(
         self,
@@ -92,6 +95,7 @@ class Attention(keras.layers.Layer):
         offsets=(0.0,),
         dropout=0.0,
         fidelity="paper",
+        max_length=None,
         seed=0,
         name=None,
         dtype=None,
@@ -112,6 +116,7 @@ class Attention(keras.layers.Layer):
         self.dropout = dropout
         self.fidelity = fidelity
         self.official_choices = official_choices(fidelity)
+        self.max_length = max_length
         self.seed = seed
 
     @classmethod
@@ -146,6 +151,7 @@ class Attention(keras.layers.Layer):
             "offsets": self.offsets,
             "dropout": self.dropout,
             "fidelity": self.fidelity,
+            "max_length": self.max_length,
             "seed": self.seed,
             **self.operator.get_config(),
         }

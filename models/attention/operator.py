@@ -91,7 +91,8 @@ class Operator(abc.ABC):
         """Makes its weights by `layer.add_weight`.
 
         Args:
-          layer: the attention layer that owns it.
+          layer: the attention layer that owns it; its `max_length` is that of the texts
+            that it must serve, or None.
           size: of a head's queries and keys.
         """
         return None

@@ -29,6 +29,7 @@ class TransEvolveBlock(keras.layers.Layer):
       fidelity: see `models.fidelity`.
       dropout: rate on queries, keys and each sublayer's output.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`.
+      max_length: see `Attention`.
       seed: non-negative integer; fixes initial weights, dropout and the rotations.
     """
 
@@ -42,6 +43,7 @@ class TransEvolveBlock(keras.layers.Layer):
         fidelity="paper",
         dropout=0.0,
         residual_step="euler",
+        max_length=None,
         seed=0,
         **kwargs,
     ):
@@ -59,6 +61,7 @@ class TransEvolveBlock(keras.layers.Layer):
         self.dropout = dropout
         self.residual_step = residual_step
         self.offsets, self._move = RESIDUAL_STEPS[residual_step]
+        self.max_length = max_length
         self.seed = seed
         self.output_norm = LayerNormalization(
             dtype=self.dtype_policy, name="output_norm"
@@ -75,6 +78,7 @@ class TransEvolveBlock(keras.layers.Layer):
             offsets=self.offsets,
             dropout=self.dropout,
             fidelity=self.fidelity,
+            max_length=self.max_length,
             seed=derive_seed(self.seed, name),
             dtype=self.dtype_policy,
             name=name,
@@ -152,6 +156,7 @@ class TransEvolveBlock(keras.layers.Layer):
             "fidelity": self.fidelity,
             "dropout": self.dropout,
             "residual_step": self.residual_step,
+            "max_length": self.max_length,
             "seed": self.seed,
         }
 

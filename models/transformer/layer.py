@@ -25,6 +25,7 @@ class TransformerLayer(keras.layers.Layer):
       attention: name and hyperparameters, see `Attentions.make`.
       dropout: rate.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`.
+      max_length: see `Attention`.
       seed: of initial weights and dropout.
     """
 
@@ -35,6 +36,7 @@ class TransformerLayer(keras.layers.Layer):
         attention,
         dropout=0.0,
         residual_step="euler",
+        max_length=None,
         seed=0,
         **kwargs,
     ):
@@ -45,6 +47,7 @@ class TransformerLayer(keras.layers.Layer):
         self.dropout = dropout
         self.residual_step = residual_step
         _, self._move = RESIDUAL_STEPS[residual_step]
+        self.max_length = max_length
         self.seed = seed
         self.feed_forward_norm = self._norm("ffn_norm")
         self.feed_forward_dropout = self._dropout("ffn_dropout")
@@ -55,6 +58,7 @@ class TransformerLayer(keras.layers.Layer):
             num_heads=self.num_heads,
             use=use,
             dropout=self.dropout,
+            max_length=self.max_length,
             seed=derive_seed(self.seed, name),
             dtype=self.dtype_policy,
             name=name,
@@ -106,6 +110,7 @@ class TransformerLayer(keras.layers.Layer):
             "attention": self.attention_config,
             "dropout": self.dropout,
             "residual_step": self.residual_step,
+            "max_length": self.max_length,
             "seed": self.seed,
         }
 

@@ -6,12 +6,15 @@ import pytest
 from keras import ops
 
 from models import build_classifier
+from models.attention.attention import Attention
 from models.convert import fold_rotations
 from models.layers.rotation_dense import RotationDense
 from tests.models.builders import (
+    EACH_ARCHITECTURE,
     LITERAL,
     SMALL,
     TRANSFORMER,
+    VOCABULARY_SIZE,
     build,
     compiled,
     count_parameters,
@@ -238,3 +241,12 @@ def test_rotation_rows_have_the_norms_of_appendix_b(width, units):
 def test_bad_arguments_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         build(**change)
+
+
+@EACH_ARCHITECTURE
+def test_attentions_learn_which_lengths_they_must_serve(config):
+    model = build_classifier(config, VOCABULARY_SIZE, 4, max_length=14)
+    attentions = [
+        layer for layer in model._flatten_layers() if isinstance(layer, Attention)
+    ]
+    assert {layer.max_length for layer in attentions} == {14}
