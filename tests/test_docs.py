@@ -38,10 +38,6 @@ def commands(name):
     return found
 
 
-def test_readme_is_short():
-    assert len(README.splitlines()) <= 150
-
-
 @pytest.mark.parametrize("argv", commands("train.py"), ids=lambda argv: argv[1])
 def test_training_commands_are_sound(argv, monkeypatch):
     monkeypatch.chdir(ROOT)
