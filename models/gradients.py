@@ -69,7 +69,13 @@ def _by_torch(function):
         @staticmethod
         def forward(context, *arguments):
             outputs, context.backward_by_hand = function(*arguments)
-            return outputs
+            if not isinstance(outputs, tuple):
+                return outputs
+            # PyTorch knows outputs by their arrays: one that comes twice is one.
+            return tuple(
+                x.clone() if any(x is y for y in outputs[:i]) else x
+                for i, x in enumerate(outputs)
+            )
 
         @staticmethod
         def backward(context, *slopes):

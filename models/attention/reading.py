@@ -100,7 +100,7 @@ def start(operator: Operator, inputs: tuple, biases, mask, size: int) -> State:
     sees = operator.sees(parts, mask, ops.shape(sums)[2])
     if sees is not None:
         has_lost = ops.logical_and(has_lost, sees)
-        sums = ops.where(sees, sums, np.inf)
+        sums = ops.where(sees, sums, ops.cast(np.inf, sums.dtype))
     reads = zip(
         *(ops.split(x, num_reads, axis=-1) for x in (biases, sums, weights)),
         zip(carriers[::2], carriers[1::2], strict=True),

@@ -228,7 +228,9 @@ def test_cross_attention(num_queries, spread):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX always compiles")
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="JAX always compiles, PyTorch never"
+)
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
 @pytest.mark.parametrize("spread", [1, 200])
 def test_xla_gives_the_same(spread, causal):
