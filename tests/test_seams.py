@@ -10,6 +10,7 @@ from benchmarks import decoding, parameters, speed
 from benchmarks import models as compared
 from common.errors import UserError
 from configs import listops, multi30k
+from configs import shared as configs_shared
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
 from models import variant_config, variants
@@ -41,7 +42,7 @@ LISTOPS = {
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     toys.register(monkeypatch)
-    for module in (compared, listops):
+    for module in (compared, configs_shared):
         monkeypatch.setattr(module, "variant_config", shallow_variant)
     monkeypatch.setattr(speed, "PEAK_SIZE", 256)
 
