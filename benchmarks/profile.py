@@ -37,7 +37,7 @@ def measure(
     Seconds are those of a step that threads are busy with the part: operations run
     beside each other, so they add up to more than a step takes. A gradient by hand has
     no layer's name, so what is no product of it is in the rest. Arguments are as for
-    `speed.measure`, but there are no outside peers.
+    `speed.measure`, but variants alone are profiled.
 
     Raises:
       UserError: if a model is unknown, or cannot attend causally where it must.
@@ -48,17 +48,18 @@ def measure(
         for length in lengths:
             batch_size = max(1, tokens_per_batch // length)
             for name in names:
-                step = prepare(name, setting, batch_size, length).call
-                seconds, counts = _by_part(_traced(step))
+                row = setting.row("profile", name, length, batch_size)
+                prepared = prepare(name, setting, batch_size, length)
+                prepared.attempt()
+                if prepared.not_run:
+                    yield {**row, "not_run": prepared.not_run}
+                    continue
+                seconds, counts = _by_part(_traced(prepared.call))
                 progress.update()
                 total = sum(seconds.values())
                 for part, taken in seconds.most_common():
                     yield {
-                        "benchmark": "profile",
-                        "model": name,
-                        **setting.row(),
-                        "length": length,
-                        "batch": batch_size,
+                        **row,
                         "part": part,
                         "operations": round(counts[part] / STEPS),
                         "busy_seconds": round(taken / STEPS, 5),

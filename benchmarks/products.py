@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from benchmarks import models
-from benchmarks.calls import Setting, prepare
+from benchmarks.calls import Setting, check, prepare
 from benchmarks.timing import interleave
 from common.errors import UserError
 from models.products import Product
 
 STEP = "training step"
+SIDES = (("a", "left"), ("b", "right"))
 
 
 def measure(
@@ -23,41 +23,45 @@ def measure(
 ) -> Iterator[dict]:
     """Times every product of a training step alone, by turns with the step itself.
 
-    Yields a row for each product, with the seconds of all its calls in a step, and
-    one for all of them together. float32; arguments as for `speed.measure`.
+    The sum of the products is a lower bound of the step's time. Yields a row for each
+    product, with the seconds of all its calls in a step, and one for all of them
+    together. float32; arguments as for `speed.measure`.
 
     Raises:
       UserError: if a model is unknown or not installed.
     """
-    models.check(names)
+    setting = Setting(size=size)
+    check(names, setting)
     for length in lengths:
         batch_size = max(1, tokens_per_batch // length)
         for name in names:
-            prepared = prepare(name, Setting(size), batch_size, length)
-            products = prepared.products
-            if not products:
+            row = setting.row("products", name, length, batch_size)
+            prepared = prepare(name, setting, batch_size, length)
+            prepared.attempt()
+            if prepared.not_run:
+                yield {**row, "not_run": prepared.not_run}
+                continue
+            if not prepared.products:
                 raise UserError(f"--models: {name}: its encoder states no products")
-            calls = {product: _alone(product) for product in products}
+            calls = {product: _alone(product) for product in prepared.products}
             title = f"{name}, {length} tokens"
             seconds = interleave({**calls, STEP: prepared.call}, rounds, title)
-            same = {"model": name, "size": size, "length": length, "batch": batch_size}
             total = 0
-            for product in products:
+            for product in calls:
                 taken = product.count * statistics.median(seconds[product])
                 total += taken
                 yield {
-                    "benchmark": "floor",
-                    **same,
+                    **row,
                     "product": product.name,
                     "count": product.count,
                     "seconds": round(taken, 4),
                     "gflops_per_second": round(product.operations / taken / 1e9, 1),
                 }
             step_seconds = statistics.median(seconds[STEP])
-            gflop = sum(product.operations for product in products) / 1e9
+            gflop = sum(product.operations for product in calls) / 1e9
             yield {
-                "benchmark": "floor_total",
-                **same,
+                **row,
+                "benchmark": "products_total",
                 "gflop": round(gflop, 1),
                 "products_seconds": round(total, 4),
                 "seconds": round(step_seconds, 4),
@@ -68,18 +72,9 @@ def measure(
 def _alone(product: Product):
     """A function that makes one call of the product, on random numbers."""
     a, b, c = product.sizes
-    left = (b, a) if product.transposed == "left" else (a, b)
-    right = (c, b) if product.transposed == "right" else (b, c)
+    flags = {f"transpose_{x}": product.transposed == side for x, side in SIDES}
+    left = (b, a) if flags["transpose_a"] else (a, b)
+    right = (c, b) if flags["transpose_b"] else (b, c)
     left, right = (tf.random.normal((product.batch, *shape)) for shape in (left, right))
-
-    @tf.function
-    def multiply():
-        result = tf.matmul(
-            left,
-            right,
-            transpose_a=product.transposed == "left",
-            transpose_b=product.transposed == "right",
-        )
-        return result[0, 0, 0]
-
+    multiply = tf.function(lambda: tf.matmul(left, right, **flags)[0, 0, 0])
     return lambda: multiply().numpy()
