@@ -4,8 +4,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from common.errors import UserError
-from common.paths import make_path
-from common.writable import check_writable_file
+from common.paths import check_writable_file, make_path
 
 MOST_TOKENS = 1_000_000
 WHOLE, CHOICE, LIST = flags.DEFINE_integer, flags.DEFINE_enum, flags.DEFINE_list

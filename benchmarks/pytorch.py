@@ -8,7 +8,7 @@ does.
 
 from collections.abc import Iterator
 
-from common.processors import num_usable
+from common.processes import num_usable
 
 
 def calls(config: dict, batch_size: int, length: int) -> Iterator[int | None]:

@@ -13,8 +13,7 @@ from pathlib import Path
 from common import checksums
 from common.checksums import DamagedError
 from common.errors import UserError
-from common.paths import is_remote, remove_folder
-from common.writable import check_writable_folder
+from common.paths import check_writable_folder, is_remote, remove_folder
 
 PREFIX, LOCK = "transevolve-unfinished-", ".lock"
 # What a file system says that has no locks, as some network mounts have none.
