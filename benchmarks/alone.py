@@ -103,6 +103,8 @@ def model_calls(name: str, setting: dict, batch_size: int, length: int) -> Gener
     """
     from benchmarks.calls import Setting, check, prepare
 
+    if "jit_compile" in Setting._fields:  # as earlier commits call it
+        setting["jit_compile"] = setting.pop("xla", False)
     for field in setting.keys() - set(Setting._fields):
         raise UserError(f"expected some of {Setting._fields}, found {field!r}")
     setting = Setting(**setting)

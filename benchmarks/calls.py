@@ -91,13 +91,13 @@ class Prepared:
             self.call = None  # the memory that it holds is for others
 
 
-def check(names: list[str], setting: Setting, others: Collection[str] = ()) -> None:
+def check(names: list[str], setting: Setting, beside: Collection[str] = ()) -> None:
     """Checks that models are available here, and can do what is asked for.
 
     Args:
-      names: of variants, or of `others`.
+      names: of variants, or of `beside`.
       setting: what is asked for.
-      others: names of `models.LIBRARIES`, and CHECKOUT:VARIANT, that may be measured,
+      beside: names of `models.LIBRARIES`, and CHECKOUT:VARIANT, that may be measured,
         too.
 
     Raises:
@@ -110,12 +110,12 @@ def check(names: list[str], setting: Setting, others: Collection[str] = ()) -> N
     if decoding or causal:
         can = can_decode if decoding else can_be_causal
         allowed = [name for name in allowed if can(variant_config(name))]
-    plain = setting.precision == "float32" and not setting.xla
-    can_be = {
+    capable = {
         models.KERAS_HUB: not decoding and not causal,
-        models.PYTORCH: plain and not causal,
+        models.PYTORCH: setting
+        == setting._replace(precision="float32", causal=False, xla=False),
     }
-    allowed += [name for name in others if can_be.get(name, True)]
+    allowed += [name for name in beside if capable.get(name, True)]
     for name in names:
         if name not in allowed:
             raise UserError(f"--models: expected some of {allowed}, found {name!r}")

@@ -61,4 +61,6 @@ def _row(task, name, size, build, *sizes):
         row["parameters"] = count(name)
         if name + LITERAL in variants():
             row["parameters_literal"] = count(name + LITERAL)
+    # Keras remembers them, and would draw them all when the next such scope ends.
+    keras.utils.clear_session(free_memory=False)
     return row
