@@ -66,15 +66,15 @@ def two_seconds(monkeypatch, module, **others):
     made_up(monkeypatch, module, lambda name: others.get(name, TWO_SECONDS))
 
 
-def prepared_at_once(monkeypatch):
-    """Lets `speed` prepare models whose calls do nothing."""
+def prepared_at_once(monkeypatch, module):
+    """Lets a module prepare models whose calls do nothing."""
 
     def prepare(name, setting, batch_size, length):
         model = models.build(name, setting.size, setting.causal)
         stated = models.products(model, batch_size, length)
         return calls.Prepared(lambda: None, 0, model.count_params(), stated)
 
-    monkeypatch.setattr(speed, "prepare", prepare)
+    monkeypatch.setattr(module, "prepare", prepare)
 
 
 def test_calls_take_turns_and_the_first_round_does_not_count(monkeypatch):
@@ -102,7 +102,7 @@ def test_speed_rows(monkeypatch):
     names = [*PAIR, literal, bound]
     slower = {"transformer": [3.0, 8.0, 8.0], literal: [4.0, 6.0, 16.0]}
     two_seconds(monkeypatch, speed, **slower, **{speed.PEAK: [0.5]})
-    prepared_at_once(monkeypatch)
+    prepared_at_once(monkeypatch, speed)
     found = list(speed.measure(names, [1000], 2000))
     assert [row["model"] for row in found] == names
     evolving = found[1]
@@ -128,7 +128,7 @@ def test_speed_rows(monkeypatch):
 
 def test_three_lengths_give_a_fit(monkeypatch):
     two_seconds(monkeypatch, speed)
-    prepared_at_once(monkeypatch)
+    prepared_at_once(monkeypatch, speed)
     found = list(speed.measure(PAIR, [8, 16, 24], tokens_per_batch=400))
     assert [row["batch"] for row in found[:6:2]] == [50, 25, 16]
     assert [row["model"] for row in found[6:]] == PAIR
@@ -312,6 +312,7 @@ def test_nothing_measured_is_no_picture(tmp_path):
 
 def test_products_rows(monkeypatch):
     two_seconds(monkeypatch, products, **{products.STEP: [900.0]})
+    prepared_at_once(monkeypatch, products)
     *each, total = products.measure(PAIR[1:], [16], tokens_per_batch=32)
     assert {row["benchmark"] for row in each} == {"products"}
     stated = models.products(models.build(PAIR[1], "small"), 2, 16)
