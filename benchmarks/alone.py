@@ -91,7 +91,9 @@ def start(title: str, function: str, *arguments, checkout: Path = ROOT) -> Gener
 
 
 def model_calls(name: str, setting: dict, batch_size: int, length: int) -> Generator:
-    """Yields the parameters of a model of the checkout on the path; calls it after.
+    """Yields how many parameters a model has, then nothing after each call of it.
+
+    The model is that of the checkout on the path.
 
     Args:
       name: of a variant.

@@ -2,6 +2,7 @@
 
 import keras
 
+from configs.shared import BASE, SMALL
 from models import (
     base_of,
     build_classifier,
@@ -16,10 +17,10 @@ LITERAL, UNATTENDED = "-literal", "-none"
 # Transformers of other libraries, and the package that each needs.
 KERAS_HUB, PYTORCH = "keras-hub", "pytorch"
 LIBRARIES = {KERAS_HUB: "keras_hub", PYTORCH: "torch"}
-# Section 7.1.
+# The paper's, without a dtype: the policy that is set decides on that.
 SIZES = {
-    "small": {"hidden_dim": 256, "ffn_dim": 1024},
-    "base": {"hidden_dim": 512, "ffn_dim": 2048},
+    name: {field: value for field, value in size.items() if field != "dtype"}
+    for name, size in (("small", SMALL), ("base", BASE))
 }
 # Bytes, two classes: the task of the paper's timings.
 VOCABULARY_SIZE = 257
@@ -53,8 +54,6 @@ def model_config(name: str, size: str, causal: bool = False) -> dict:
     return {
         **variant_config(BASELINE if name in LIBRARIES else name),
         **SIZES[size],
-        "num_heads": 8,
-        "dropout": 0.1,
         **({"use": "causal"} if causal else {}),
     }
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from benchmarks.calls import Setting, check, prepare
+from benchmarks.calls import Setting, check, each
 from benchmarks.timing import interleave
 from common.errors import UserError
 from models.products import Product
@@ -32,41 +32,38 @@ def measure(
     """
     setting = Setting(size=size)
     check(names, setting)
-    for length in lengths:
-        batch_size = max(1, tokens_per_batch // length)
-        for name in names:
-            row = setting.row("products", name, length, batch_size)
-            prepared = prepare(name, setting, batch_size, length)
-            prepared.attempt()
-            if prepared.not_run:
-                yield {**row, "not_run": prepared.not_run}
-                continue
-            if not prepared.products:
-                raise UserError(f"--models: {name}: its encoder states no products")
-            calls = {product: _alone(product) for product in prepared.products}
-            title = f"{name}, {length} tokens"
-            seconds = interleave({**calls, STEP: prepared.call}, rounds, title)
-            total = 0
-            for product in calls:
-                taken = product.count * statistics.median(seconds[product])
-                total += taken
-                yield {
-                    **row,
-                    "product": product.name,
-                    "count": product.count,
-                    "seconds": round(taken, 4),
-                    "gflops_per_second": round(product.operations / taken / 1e9, 1),
-                }
-            step_seconds = statistics.median(seconds[STEP])
-            gflop = sum(product.operations for product in calls) / 1e9
+    each_model = each("products", names, lengths, setting, tokens_per_batch)
+    for row, prepared in each_model:
+        if prepared.not_run:
+            yield row
+            continue
+        name = row["model"]
+        if not prepared.products:
+            raise UserError(f"--models: {name}: its encoder states no products")
+        calls = {product: _alone(product) for product in prepared.products}
+        title = f"{name}, {row['length']} tokens"
+        seconds = interleave({**calls, STEP: prepared.call}, rounds, title)
+        total = 0
+        for product in calls:
+            taken = product.count * statistics.median(seconds[product])
+            total += taken
             yield {
                 **row,
-                "benchmark": "products_total",
-                "gflop": round(gflop, 1),
-                "products_seconds": round(total, 4),
-                "seconds": round(step_seconds, 4),
-                "products_share": round(total / step_seconds, 3),
+                "product": product.name,
+                "count": product.count,
+                "seconds": round(taken, 4),
+                "gflops_per_second": round(product.operations / taken / 1e9, 1),
             }
+        step_seconds = statistics.median(seconds[STEP])
+        gflop = sum(product.operations for product in calls) / 1e9
+        yield {
+            **row,
+            "benchmark": "products_total",
+            "gflop": round(gflop, 1),
+            "products_seconds": round(total, 4),
+            "seconds": round(step_seconds, 4),
+            "products_share": round(total / step_seconds, 3),
+        }
 
 
 def _alone(product: Product):

@@ -9,7 +9,7 @@ from pathlib import Path
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from benchmarks.calls import Setting, check, prepare
+from benchmarks.calls import Setting, check, each
 from common.progress import progress_bar
 
 # Steps before the profile, and in it.
@@ -44,27 +44,22 @@ def measure(
     """
     setting = Setting(**setting)
     check(names, setting)
-    with progress_bar(total=len(lengths) * len(names), desc="profiles") as progress:
-        for length in lengths:
-            batch_size = max(1, tokens_per_batch // length)
-            for name in names:
-                row = setting.row("profile", name, length, batch_size)
-                prepared = prepare(name, setting, batch_size, length)
-                prepared.attempt()
-                if prepared.not_run:
-                    yield {**row, "not_run": prepared.not_run}
-                    continue
-                seconds, counts = _by_part(_traced(prepared.call))
-                progress.update()
-                total = sum(seconds.values())
-                for part, taken in seconds.most_common():
-                    yield {
-                        **row,
-                        "part": part,
-                        "operations": round(counts[part] / STEPS),
-                        "busy_seconds": round(taken / STEPS, 5),
-                        "share": round(taken / total, 3),
-                    }
+    each_model = each("profile", names, lengths, setting, tokens_per_batch)
+    num_models = len(lengths) * len(names)
+    for row, prepared in progress_bar(each_model, total=num_models, desc="profiles"):
+        if prepared.not_run:
+            yield row
+            continue
+        seconds, counts = _by_part(_traced(prepared.call))
+        total = sum(seconds.values())
+        for part, taken in seconds.most_common():
+            yield {
+                **row,
+                "part": part,
+                "operations": round(counts[part] / STEPS),
+                "busy_seconds": round(taken / STEPS, 5),
+                "share": round(taken / total, 3),
+            }
 
 
 def _traced(step):

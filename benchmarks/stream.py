@@ -17,8 +17,9 @@ from data.tokenizers.subwords import SubwordTokenizer
 
 BATCH_SIZE = 512
 ROWS = 10
-# The stream does not depend on them.
-VOCABULARY = {"vocab_size": 8000, "vocab_sentences": 100_000}
+# The stream does not depend on the vocabulary.
+SUBWORDS = {"vocab_size": 8000, "vocab_sentences": 100_000}
+VOCABULARY = "vocabulary"  # name of its file
 # Written over and over: nothing in the stream remembers a sentence.
 DIFFERENT_PAIRS = 100_000
 WORDS = 60_000
@@ -41,7 +42,7 @@ def measure(num_pairs: int) -> Iterator[dict]:
         # In a process of its own, as its peak is not the stream's.
         run_alone("stream: the vocabulary", prepare, folder, num_pairs)
         config = _config(folder)
-        tokenizer = SubwordTokenizer(subword_vocabulary.trained(config))
+        tokenizer = SubwordTokenizer(Path(folder, VOCABULARY).read_bytes())
         batcher = ParallelData(config, tokenizer).train(BATCH_SIZE)
         yield from _stream(batcher, num_pairs, config.shuffle_window)
 
@@ -52,12 +53,12 @@ def prepare(folder: str, num_pairs: int) -> None:
     for seed, language in enumerate((config.source_language, config.target_language)):
         path = Path(folder, f"{config.train_name}.{language}")
         _write_text(path, num_pairs, seed)
-    subword_vocabulary.trained(config)  # which keeps it there
+    Path(folder, VOCABULARY).write_bytes(subword_vocabulary.trained(config))
 
 
 def _config(folder):
     config = wmt14_en_de.get_config().data
-    config.update(source="files", dir=folder, cache_dir=folder, **VOCABULARY)
+    config.update(source="files", dir=folder, cache_dir=folder, **SUBWORDS)
     return config
 
 

@@ -54,7 +54,7 @@ def quick(monkeypatch):
     """Few and narrow layers, a small product for the peak; `speed` sets the dtype
     policy of the process."""
     monkeypatch.setattr(models, "variant_config", shallow_variant)
-    narrow = {"hidden_dim": WIDTH, "ffn_dim": 2 * WIDTH}
+    narrow = {**models.SIZES["small"], "hidden_dim": WIDTH, "ffn_dim": 2 * WIDTH}
     monkeypatch.setitem(models.SIZES, "small", narrow)
     monkeypatch.setattr(speed, "PEAK_SIZE", 256)
     yield
@@ -312,7 +312,7 @@ def test_nothing_measured_is_no_picture(tmp_path):
 
 def test_products_rows(monkeypatch):
     two_seconds(monkeypatch, products, **{products.STEP: [900.0]})
-    prepared_at_once(monkeypatch, products)
+    prepared_at_once(monkeypatch, calls)
     *each, total = products.measure(PAIR[1:], [16], tokens_per_batch=32)
     assert {row["benchmark"] for row in each} == {"products"}
     stated = models.products(models.build(PAIR[1], "small"), 2, 16)
@@ -338,7 +338,7 @@ def test_profile_rows():
 
 @pytest.mark.parametrize("module", [profile, products])
 def test_what_cannot_be_called_is_neither_profiled_nor_timed(module, monkeypatch):
-    changed(monkeypatch, module, call=out_of_memory)
+    changed(monkeypatch, calls, call=out_of_memory)
     (row,) = module.measure(PAIR[:1], [16], tokens_per_batch=16)
     assert row["not_run"] == "memory ran out" and row["model"] == PAIR[0]
 
