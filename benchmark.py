@@ -2,7 +2,7 @@
 
 params   parameters of every variant and task, beside the paper's
 speed    seconds of a training step or a forward pass, models by turns
-floor    the matrix products of a training step, each alone, beside the step
+products the matrix products of a training step, each alone, beside the step
 profile  where the time of a step goes, by part of the model
 memory   peak memory of the process, each model in one of its own
 decode   seconds of a beam search, with a cache and recomputing every prefix
@@ -22,47 +22,16 @@ from training import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
 
-from benchmarks import flags as groups
+from benchmarks import flags as command_flags
 
-# What measures, in benchmarks/, and the flags that it takes.
-COMMANDS = {
-    "params": ("parameters", []),
-    "speed": (
-        "speed",
-        [
-            groups.models(),
-            groups.BATCH,
-            groups.STEP,
-            groups.ROUNDS,
-            groups.XLA,
-            groups.PLOT,
-        ],
-    ),
-    "floor": ("floor", [groups.models(), groups.BATCH, groups.ROUNDS]),
-    "profile": ("profile", [groups.models(), groups.BATCH, groups.STEP]),
-    "memory": ("memory", [groups.models(), groups.BATCH, groups.STEP, groups.PLOT]),
-    "decode": (
-        "decoding",
-        [groups.models("base", "16,64,128"), groups.SEARCH, groups.ROUNDS, groups.XLA],
-    ),
-    "serve": (
-        "serving",
-        [groups.models("small", "64,256,1024,2048,4096"), groups.SERVED, groups.ROUNDS],
-    ),
-    "features": ("features", [groups.PLOT]),
-    "input": ("pipeline", [groups.CONFIG, groups.ROUNDS]),
-    "stream": ("stream", [groups.PAIRS]),
-}
 MARKDOWN = flags.DEFINE_bool("markdown", False, "A table instead of JSON rows.")
 
 
 def main():
     from benchmarks import rows
 
-    arguments = {}
-    for group in taken:
-        arguments |= group.arguments()
-    measure = importlib.import_module(f"benchmarks.{module}").measure
+    arguments = command_flags.arguments(command)
+    measure = importlib.import_module(f"benchmarks.{command}").measure
     measured = []
     try:
         for row in measure(**arguments):
@@ -72,7 +41,7 @@ def main():
     finally:
         if MARKDOWN.value and measured:
             print(rows.markdown(measured))
-    if groups.PLOT in taken and flags.FLAGS.plot:
+    if "plot" in flags.FLAGS and flags.FLAGS.plot:
         rows.plot(measured, flags.FLAGS.plot)
     if missing := [row["not_run"] for row in measured if "not_run" in row]:
         sys.exit(
@@ -82,7 +51,6 @@ def main():
 
 
 if __name__ == "__main__":
-    module, taken = COMMANDS[cli.take_command(sys.argv, COMMANDS)]
-    for group in taken:
-        group.define()
+    command = cli.take_command(sys.argv, command_flags.COMMANDS)
+    command_flags.define(command)
     cli.run(main)

@@ -74,7 +74,7 @@ def main():
 
 def _compare():
     from common.paths import make_path, write_whole
-    from common.writable import check_writable_file
+    from common.paths import check_writable_file
     from reproduction.laptop import compare
 
     path = make_path(OUTPUT.value, "--output") / "report.md"
@@ -117,7 +117,7 @@ def _report():
 
 def _figure():
     from common.paths import make_path
-    from common.writable import check_writable_file
+    from common.paths import check_writable_file
     from analysis.evolution import evolution
     from analysis.evolution_picture import draw
     from evaluation.run import load_run

@@ -1,61 +1,63 @@
 """What is measured: a training step or a forward pass of a model on random tokens."""
 
 import functools
+import importlib.util
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import checkout, models, pytorch
+from benchmarks import alone, models
 from common.errors import UserError
 from configs import char_imdb, multi30k
-from models import count_parameters
+from models import (
+    build_encoder_decoder,
+    can_be_causal,
+    can_decode,
+    count_parameters,
+    variant_config,
+    variants,
+)
 from models.convert import fold_rotations
 from models.products import Product
 from tasks import translation
 from tasks.classification import ClassificationTask
-from training.memory import predicted_bytes
+from training.memory import predicted_bytes, shortage
+from training.strategy import make_strategy
 from training.trainer import Trainer, one_device_trainer
 
 
 class Setting(NamedTuple):
-    """How models are measured.
+    """How models are measured; a row has these fields, too.
 
     Attributes:
-      size: a key of `models.SIZES`.
-      precision: "float32" or "bfloat16" (float32 weights).
       mode: "train" (forward, backward, Adam) or "inference" (rotations folded).
       task: "classification" of bytes, or "translation" of subwords.
+      size: a key of `models.SIZES`.
+      precision: "float32" or "bfloat16" (float32 weights).
       causal: whether tokens of a classifier see none after them.
-      jit_compile: compile by XLA.
+      xla: compile by XLA.
     """
 
-    size: str = "small"
-    precision: str = "float32"
     mode: str = "train"
     task: str = "classification"
+    size: str = "small"
+    precision: str = "float32"
     causal: bool = False
-    jit_compile: bool = False
+    xla: bool = False
 
-    def row(self) -> dict:
-        """What a row says of it."""
-        return {
-            "mode": self.mode,
-            "task": self.task,
-            "size": self.size,
-            "precision": self.precision,
-            "causal": self.causal,
-            "xla": self.jit_compile,
-        }
-
-    def given(self) -> dict:
-        """The fields that differ from their defaults."""
-        return dict(self._asdict().items() - Setting()._asdict().items())
+    def row(self, benchmark: str, name: str, length: int, batch_size: int) -> dict:
+        """How a row begins."""
+        beginning = {"benchmark": benchmark, "model": name, **self._asdict()}
+        return {**beginning, "length": length, "batch": batch_size}
 
 
-class Prepared(NamedTuple):
+@dataclass
+class Prepared:
     """A model to measure.
 
     Attributes:
@@ -64,43 +66,83 @@ class Prepared(NamedTuple):
       parameters: that count.
       products: matrix products of a training step; none where the model states none.
       close: ends what the calls need.
+      not_run: why no more calls can be made.
     """
 
-    call: Callable[[], None]
-    bytes: int
-    parameters: int
-    products: list[Product]
+    call: Callable[[], None] | None = None
+    bytes: int = 0
+    parameters: int = 0
+    products: Collection[Product] = ()
     close: Callable[[], None] = lambda: None
+    not_run: str | None = None
+
+    def attempt(self) -> None:
+        """Makes a call, if none has failed. `not_run` says why this one fails."""
+        if self.not_run:
+            return
+        try:
+            self.call()
+        except tf.errors.ResourceExhaustedError:
+            self.not_run = "memory ran out"
+        except alone.ProcessEnded as error:
+            self.not_run = str(error)
+        if self.not_run:
+            self.close()
+            self.call = None  # the memory that it holds is for others
 
 
-def check(names: list[str], setting: Setting, peers: Collection[str] = ()) -> None:
-    """Raises UserError if a model cannot be had, or does not do what is asked for.
+def check(names: list[str], setting: Setting, beside: Collection[str] = ()) -> None:
+    """Checks that models are available here, and can do what is asked for.
 
     Args:
-      names: of variants, or of `peers`.
+      names: of variants, or of `beside`.
+      setting: what is asked for.
+      beside: names of `models.LIBRARIES`, and CHECKOUT:VARIANT, that may be measured,
+        too.
+
+    Raises:
+      UserError: naming the first that is not.
     """
-    decoding = setting.task == "translation"
-    if decoding and setting.causal:
+    decoding, causal = setting.task == "translation", setting.causal
+    if decoding and causal:
         raise UserError("--causal: expected --task=classification, found translation")
-    models.check(names, decoding, setting.causal, peers)
+    allowed = variants()
+    if decoding or causal:
+        can = can_decode if decoding else can_be_causal
+        allowed = [name for name in allowed if can(variant_config(name))]
+    capable = {
+        models.KERAS_HUB: not decoding and not causal,
+        models.PYTORCH: setting
+        == setting._replace(precision="float32", causal=False, xla=False),
+    }
+    allowed += [name for name in beside if capable.get(name, True)]
+    for name in names:
+        if name not in allowed:
+            raise UserError(f"--models: expected some of {allowed}, found {name!r}")
+        package = models.LIBRARIES.get(name)
+        if package and importlib.util.find_spec(package) is None:
+            raise UserError(f"--models: {name}: expected {package} to be installed")
+        folder, _ = models.split(name)
+        if folder and not Path(folder, "benchmarks", "calls.py").is_file():
+            raise UserError(
+                f"--models: {name}: expected a checkout of this repository at {folder}"
+            )
 
 
 def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepared:
-    """Makes a new model, which has not been called."""
-    peer = _peer(name, setting, batch_size, length)
-    if peer:
-        return Prepared(peer.call, 0, peer.parameters, [], peer.close)
-    make = _training if setting.mode == "train" else _inference
-    call, wanted, model = make(name, setting, batch_size, length)
-    products = models.products(model, batch_size, length)
-    return Prepared(call, wanted, count_parameters(model), products)
+    """Makes a new model, which has not been called.
 
-
-def _peer(name, setting, batch_size, length):
-    """What runs in a process of its own; None for a model of this one."""
-    folder, variant = checkout.split(name)
+    Where memory does not suffice, or a process of its own ends, `not_run` says so.
+    """
+    folder, variant = models.split(name)
+    shape = batch_size, length
+    start = functools.partial(alone.start, f"{name} at {length} tokens")
     if folder:
-        return checkout.start(folder, variant, setting.given(), batch_size, length)
+        # An earlier commit knows the fields that it has.
+        defaults = Setting()._asdict().items()
+        given = dict(setting._asdict().items() - defaults)
+        arguments = ("__main__:model_calls", variant, given, *shape)
+        return _in_own_process(start(*arguments, checkout=Path(folder)))
     if name == models.PYTORCH:
         config = {
             **models.model_config(name, setting.size),
@@ -108,9 +150,47 @@ def _peer(name, setting, batch_size, length):
             "vocabulary_size": models.VOCABULARY_SIZE,
             "num_classes": models.NUM_CLASSES,
             "num_subwords": models.NUM_SUBWORDS,
+            "label_smoothing": multi30k.get_config().train.label_smoothing,
         }
-        return pytorch.start(config, batch_size, length)
-    return None
+        return _in_own_process(start("benchmarks.pytorch:calls", config, *shape))
+    make = _training if setting.mode == "train" else _inference
+    call, num_bytes, model = make(name, setting, *shape)
+    # Certainly: where memory runs out, the system may end the process.
+    if short := shortage(num_bytes, make_strategy("one_device"), certain=True):
+        return Prepared(not_run=short)
+    products = models.products(model, *shape)
+    return Prepared(call, num_bytes, count_parameters(model), products)
+
+
+def _in_own_process(answers):
+    try:
+        parameters = next(answers)
+    except alone.ProcessEnded as error:
+        return Prepared(not_run=str(error))
+    call = functools.partial(next, answers)
+    return Prepared(call, parameters=parameters, close=answers.close)
+
+
+def each(
+    benchmark: str,
+    names: list[str],
+    lengths: list[int],
+    setting: Setting,
+    tokens_per_batch: int,
+) -> Iterator[tuple[dict, Prepared]]:
+    """Yields how a row begins, and a model that has been called, for each of them.
+
+    Where a model cannot be called, the row says why in `not_run`.
+    """
+    for length in lengths:
+        batch_size = max(1, tokens_per_batch // length)
+        for name in names:
+            row = setting.row(benchmark, name, length, batch_size)
+            prepared = prepare(name, setting, batch_size, length)
+            prepared.attempt()
+            if prepared.not_run:
+                row["not_run"] = prepared.not_run
+            yield row, prepared
 
 
 def make_trainer(
@@ -129,20 +209,21 @@ def make_trainer(
         losses,
         settings,
         tf.data.Dataset.from_tensors(batch).repeat(),
-        setting.jit_compile,
+        setting.xla,
     )
 
 
 def _build(name, setting):
     if setting.task == "translation":
-        return models.build_translator(name, setting.size)
+        config = models.model_config(name, setting.size)
+        return build_encoder_decoder(config, models.NUM_SUBWORDS)
     return models.build(name, setting.size, setting.causal)
 
 
 def _training(name, setting, batch_size, length):
     trainer, iterator = make_trainer(name, setting, batch_size, length)
-    wanted = trainer.update_bytes(iterator.element_spec, (batch_size, length))
-    return lambda: trainer.train(iterator, 1), wanted, trainer.model
+    num_bytes = trainer.update_bytes(iterator.element_spec, (batch_size, length))
+    return lambda: trainer.train(iterator, 1), num_bytes, trainer.model
 
 
 def _inference(name, setting, batch_size, length):
@@ -154,10 +235,10 @@ def _inference(name, setting, batch_size, length):
     folded = fold_rotations(model)
     forward = tf.function(
         lambda *inputs: folded(*inputs, training=False),
-        jit_compile=setting.jit_compile,
+        jit_compile=setting.xla,
     )
-    wanted = predicted_bytes(forward.get_concrete_function(*inputs).graph)
-    return lambda: forward(*inputs).numpy(), wanted, model
+    num_bytes = predicted_bytes(forward.get_concrete_function(*inputs).graph)
+    return lambda: forward(*inputs).numpy(), num_bytes, model
 
 
 def _start(setting, batch_size, length):

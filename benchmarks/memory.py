@@ -4,15 +4,13 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 
 from benchmarks import models
 from benchmarks.alone import ProcessEnded, run_alone
 from benchmarks.calls import Setting, check, prepare
+from benchmarks.timing import line
 from common.progress import progress_bar
-from training.memory import shortage
-from training.strategy import make_strategy
 
 
 def measure(
@@ -29,87 +27,78 @@ def measure(
     two calls; on a GPU, of that GPU's memory. `predicted_memory_mb` is what the process
     held before the calls and what `training.memory` says that a call takes.
     Ratios of memory are to the Transformer's peak, to the literal form's and to that of
-    the floor without attention, where they were measured before: smaller is better.
-    A model that this machine may have no memory for, or whose process ends, has a row
-    that says why.
+    the lower bound without attention, where they were measured before: smaller is
+    better. A model that this machine may have no memory for, or whose process ends, has
+    a row that says why.
 
     Raises:
       UserError: if a model is unknown, not installed, or cannot attend causally where
         it must.
     """
     setting = Setting(**setting)
-    hub = setting.task == "classification" and not setting.causal
-    check(names, setting, [models.KERAS_HUB] * hub)
-    peaks, rows = {}, []
+    check(names, setting, [models.KERAS_HUB])
+    rows = {}
     with progress_bar(
         total=len(lengths) * len(names), desc="memory", unit=" runs"
     ) as progress:
         for length in lengths:
             batch_size = max(1, tokens_per_batch // length)
             for name in names:
-                row = {
-                    "benchmark": "memory",
-                    "model": name,
-                    **setting.row(),
-                    "length": length,
-                    "batch": batch_size,
-                }
+                row = setting.row("memory", name, length, batch_size)
                 title = f"memory: {name} at {length} tokens"
+                arguments = (name, setting._asdict(), batch_size, length)
                 try:
-                    found = run_alone(title, _peak, name, setting, batch_size, length)
+                    row |= run_alone(title, peak, *arguments)
                 except ProcessEnded as error:
-                    found = {"not_run": str(error)}
+                    row["not_run"] = str(error)
                 progress.update()
-                if "peak_memory_mb" in found:
-                    peaks[name, length] = peak = found["peak_memory_mb"]
+                if "not_run" not in row:
+                    rows[name, length] = row
                     for field, other in models.compared_with(name).items():
-                        if before := peaks.get((other, length)):
-                            found[f"memory_{field}"] = round(peak / before, 3)
-                    rows.append({**row, **found})
-                yield {**row, **found}
+                        if before := rows.get((other, length)):
+                            ratio = row["peak_memory_mb"] / before["peak_memory_mb"]
+                            row[f"memory_{field}"] = round(ratio, 3)
+                yield row
     for name in names:
-        alone = [row for row in rows if row["model"] == name and row["batch"] == 1]
-        if len({row["length"] for row in alone}) > 2:
-            yield _fit(alone)
+        single = [
+            row for row in rows.values() if row["model"] == name and row["batch"] == 1
+        ]
+        if len(single) > 2:
+            yield _fit(single)
 
 
 def _fit(rows):
-    """Least squares of the peak against the tokens of a sequence: a + b n."""
-    tokens = np.array([row["length"] for row in rows])
-    peaks = np.array([row["peak_memory_mb"] for row in rows])
-    slope, constant = np.polyfit(tokens, peaks, 1)
-    errors = (constant + slope * tokens) / peaks - 1
+    """The peak against the tokens of a sequence: a + b n."""
+    constant, slope, error = line(
+        [row["length"] for row in rows], [row["peak_memory_mb"] for row in rows]
+    )
     return {
         "benchmark": "memory_fit",
-        **{field: rows[0][field] for field in ("model", *Setting().row())},
-        "megabytes": round(float(constant)),
-        "kilobytes_per_token": round(float(1000 * slope), 1),
-        "largest_error": round(float(np.abs(errors).max()), 3),
+        **{field: rows[0][field] for field in ("model", *Setting._fields)},
+        "megabytes": round(constant),
+        "kilobytes_per_token": round(1000 * slope, 1),
+        "largest_error": error,
     }
 
 
-def _peak(name, setting, batch_size, length):
-    """Figures of a row, after two calls."""
-
-    def most():
-        if tf.config.list_logical_devices("GPU"):
-            return tf.config.experimental.get_memory_info("GPU:0")["peak"]
-        return peak_bytes()
-
-    prepared = prepare(name, setting, batch_size, length)
-    one_device = make_strategy("one_device")
-    if short := shortage(prepared.bytes, one_device, certain=True):
-        return {"not_run": short}
-    predicted = most() + prepared.bytes
-    try:
-        prepared.call()
-        prepared.call()
-    except tf.errors.ResourceExhaustedError:
-        return {"not_run": "memory ran out"}
+def peak(name: str, setting: dict, batch_size: int, length: int) -> dict:
+    """What a row says of memory, by what this process has held after two calls."""
+    prepared = prepare(name, Setting(**setting), batch_size, length)
+    predicted = _most_held() + prepared.bytes
+    prepared.attempt()
+    prepared.attempt()
+    if prepared.not_run:
+        return {"not_run": prepared.not_run}
     return {
-        "peak_memory_mb": round(most() / 2**20),
+        "peak_memory_mb": round(_most_held() / 2**20),
         "predicted_memory_mb": round(predicted / 2**20),
     }
+
+
+def _most_held():
+    if tf.config.list_logical_devices("GPU"):
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    return peak_bytes()
 
 
 def peak_bytes() -> int:

@@ -1,34 +1,26 @@
 """The models that a benchmark can compare, by name."""
 
-import importlib.util
-from collections.abc import Collection
-
 import keras
 
-from benchmarks import checkout
-from common.errors import UserError
+from configs.shared import BASE, SMALL
 from models import (
     base_of,
     build_classifier,
-    build_encoder_decoder,
-    can_be_causal,
-    can_decode,
     variant_config,
     variants,
 )
 from models.classifier import SequenceClassifier
-from models.encoder_decoder import EncoderDecoder
 from models.products import Product
 
 BASELINE = "transformer"
-LITERAL, FLOOR = "-literal", "-none"
-# Outside peers, and the package that each needs.
+LITERAL, UNATTENDED = "-literal", "-none"
+# Transformers of other libraries, and the package that each needs.
 KERAS_HUB, PYTORCH = "keras-hub", "pytorch"
-PEERS = {KERAS_HUB: "keras_hub", PYTORCH: "torch"}
-# Section 7.1.
+LIBRARIES = {KERAS_HUB: "keras_hub", PYTORCH: "torch"}
+# The paper's, without a dtype: the policy that is set decides on that.
 SIZES = {
-    "small": {"hidden_dim": 256, "ffn_dim": 1024},
-    "base": {"hidden_dim": 512, "ffn_dim": 2048},
+    name: {field: value for field, value in size.items() if field != "dtype"}
+    for name, size in (("small", SMALL), ("base", BASE))
 }
 # Bytes, two classes: the task of the paper's timings.
 VOCABULARY_SIZE = 257
@@ -37,55 +29,31 @@ NUM_CLASSES = 2
 NUM_SUBWORDS = 8_000
 
 
-def check(
-    chosen: list[str],
-    decoding: bool = False,
-    causal: bool = False,
-    peers: Collection[str] = (),
-) -> None:
-    """Raises UserError if a name is unknown or cannot be had here.
-
-    Args:
-      chosen: names of variants.
-      decoding: whether they must be encoder-decoders.
-      causal: whether they must be encoders of which tokens see none after them.
-      peers: keys of `PEERS` that may be chosen too.
-    """
-    allowed = variants()
-    if decoding:
-        allowed = [name for name in allowed if can_decode(variant_config(name))]
-    elif causal:
-        allowed = [name for name in allowed if can_be_causal(variant_config(name))]
-    allowed += peers
-    for name in chosen:
-        if name not in allowed:
-            raise UserError(f"--models: expected some of {allowed}, found {name!r}")
-        package = PEERS.get(name)
-        if package and importlib.util.find_spec(package) is None:
-            raise UserError(f"--models: {name}: expected {package} to be installed")
+def split(name: str) -> tuple[str, str]:
+    """The folder and the model of CHECKOUT:MODEL; no folder for a model from here."""
+    folder, _, model = name.rpartition(":")
+    return folder, model
 
 
 def compared_with(name: str) -> dict[str, str]:
-    """The models that a model is set against, by the field of the ratio of speeds."""
-    found = {"ratio_to_transformer": BASELINE}
-    folder, variant = checkout.split(name)
+    """The models that a model is compared with, by the field of the ratio of speeds."""
+    baselines = {"ratio_to_transformer": BASELINE}
+    folder, variant = split(name)
     if folder:
-        return {**found, "ratio_to_here": variant}
+        return {**baselines, "ratio_to_here": variant}
     if name in variants():
-        base = base_of(name)
-        for field, form in (("ratio_to_literal", LITERAL), ("ratio_to_floor", FLOOR)):
-            if name != base + form:
-                found[field] = base + form
-    return found
+        # The lower bound is what the variant takes without attention.
+        for bound, suffix in (("literal", LITERAL), ("lower_bound", UNATTENDED)):
+            if name != base_of(name) + suffix:
+                baselines[f"ratio_to_{bound}"] = base_of(name) + suffix
+    return baselines
 
 
 def model_config(name: str, size: str, causal: bool = False) -> dict:
-    """The `model` part of a config; a peer has the baseline's."""
+    """The `model` part of a config; a library has the baseline's."""
     return {
-        **variant_config(BASELINE if name in PEERS else name),
+        **variant_config(BASELINE if name in LIBRARIES else name),
         **SIZES[size],
-        "num_heads": 8,
-        "dropout": 0.1,
         **({"use": "causal"} if causal else {}),
     }
 
@@ -111,13 +79,8 @@ def build(name: str, size: str, causal: bool = False) -> SequenceClassifier:
     return model
 
 
-def build_translator(name: str, size: str) -> EncoderDecoder:
-    """Makes an encoder-decoder of that name, at a size of `SIZES`."""
-    return build_encoder_decoder(model_config(name, size), NUM_SUBWORDS)
-
-
 def products(model, batch_size: int, length: int) -> list[Product]:
-    """The matrix products that a classifier's encoder states; none of a peer's."""
+    """The matrix products that a classifier's encoder states, if it does."""
     is_classifier = isinstance(model, SequenceClassifier)
     stated = is_classifier and getattr(model.encoder, "products", None)
     return stated(batch_size, length) if stated else []

@@ -9,7 +9,7 @@ from pathlib import Path
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from benchmarks.calls import Setting, check, prepare
+from benchmarks.calls import Setting, check, each
 from common.progress import progress_bar
 
 # Steps before the profile, and in it.
@@ -37,33 +37,29 @@ def measure(
     Seconds are those of a step that threads are busy with the part: operations run
     beside each other, so they add up to more than a step takes. A gradient by hand has
     no layer's name, so what is no product of it is in the rest. Arguments are as for
-    `speed.measure`, but there are no outside peers.
+    `speed.measure`, but variants alone are profiled.
 
     Raises:
       UserError: if a model is unknown, or cannot attend causally where it must.
     """
     setting = Setting(**setting)
     check(names, setting)
-    with progress_bar(total=len(lengths) * len(names), desc="profiles") as progress:
-        for length in lengths:
-            batch_size = max(1, tokens_per_batch // length)
-            for name in names:
-                step = prepare(name, setting, batch_size, length).call
-                seconds, counts = _by_part(_traced(step))
-                progress.update()
-                total = sum(seconds.values())
-                for part, taken in seconds.most_common():
-                    yield {
-                        "benchmark": "profile",
-                        "model": name,
-                        **setting.row(),
-                        "length": length,
-                        "batch": batch_size,
-                        "part": part,
-                        "operations": round(counts[part] / STEPS),
-                        "busy_seconds": round(taken / STEPS, 5),
-                        "share": round(taken / total, 3),
-                    }
+    each_model = each("profile", names, lengths, setting, tokens_per_batch)
+    num_models = len(lengths) * len(names)
+    for row, prepared in progress_bar(each_model, total=num_models, desc="profiles"):
+        if prepared.not_run:
+            yield row
+            continue
+        seconds, counts = _by_part(_traced(prepared.call))
+        total = sum(seconds.values())
+        for part, taken in seconds.most_common():
+            yield {
+                **row,
+                "part": part,
+                "operations": round(counts[part] / STEPS),
+                "busy_seconds": round(taken / STEPS, 5),
+                "share": round(taken / total, 3),
+            }
 
 
 def _traced(step):

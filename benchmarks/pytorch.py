@@ -1,76 +1,50 @@
-"""PyTorch's own Transformer as an outside peer, in a process of its own.
+"""PyTorch's own Transformer, which a process of its own calls.
 
-Both libraries in one process would share its threads. It drops the outputs of
-sublayers alone, and neither attention weights nor the inner layer of the feed-forward,
-as no model here does.
+Both libraries in one process would share its threads, and PyTorch may crash beside
+TensorFlow, which nothing here imports. The model drops the outputs of sublayers alone,
+and neither attention weights nor the inner layer of the feed-forward, as no model here
+does.
 """
 
-import os
-import sys
-from pathlib import Path
+from collections.abc import Iterator
 
-from benchmarks import alone, peer_process
-from common.processors import num_usable
-
-LABEL_SMOOTHING = 0.1
-ROOT = Path(__file__).resolve().parents[1]
+from common.processes import num_usable
 
 
-def start(config: dict, batch_size: int, length: int) -> alone.Peer:
-    """Starts a process with a model, an optimizer and a batch.
-
-    It never imports TensorFlow, beside which PyTorch may crash.
+def calls(config: dict, batch_size: int, length: int) -> Iterator[int | None]:
+    """Yields the parameters of a model; makes a step or a forward pass after.
 
     Args:
       config: the `model` part of a config, the fields of `calls.Setting`, and
-        `vocabulary_size`, `num_classes` and `num_subwords`.
+        `vocabulary_size`, `num_classes`, `num_subwords` and `label_smoothing`.
       batch_size, length: of the batch.
-
-    Raises:
-      ProcessEnded: if that ends, here or in a call.
     """
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    return alone.start(
-        f"pytorch at {length} tokens",
-        [sys.executable, "-P", "-m", "benchmarks.pytorch"],
-        [config, batch_size, length],
-        env={**os.environ, "PYTHONPATH": path},
-    )
-
-
-def _prepare(config, batch_size, length):
-    """See `peer_process.serve`."""
     import torch
 
     torch.set_num_threads(num_usable())
     torch.manual_seed(0)
-    model, inputs, targets = _model(config, batch_size, length)
-    parameters = sum(weight.numel() for weight in model.parameters())
-    if config["mode"] == "train":
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-        cross_entropy = torch.nn.CrossEntropyLoss(
-            label_smoothing=LABEL_SMOOTHING if config["task"] == "translation" else 0.0
-        )
-
-        def step():
-            optimizer.zero_grad()
-            loss = cross_entropy(model(*inputs).flatten(0, -2), targets.flatten())
-            loss.backward()
-            optimizer.step()
-            return loss.item()
-
-    else:
+    model, inputs, targets = make_model(config, batch_size, length)
+    yield sum(weight.numel() for weight in model.parameters())
+    if config["mode"] == "inference":
         model.eval()
-
-        def step():
+        while True:
             with torch.no_grad():
-                return model(*inputs).sum().item()
+                model(*inputs).sum().item()
+            yield
+    smoothing = config["label_smoothing"] if config["task"] == "translation" else 0.0
+    cross_entropy = torch.nn.CrossEntropyLoss(label_smoothing=smoothing)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    while True:
+        optimizer.zero_grad()
+        loss = cross_entropy(model(*inputs).flatten(0, -2), targets.flatten())
+        loss.backward()
+        optimizer.step()
+        loss.item()
+        yield
 
-    return step, parameters, lambda: None
 
-
-def _model(config, batch_size, length):
-    """A model, its inputs, and targets."""
+def make_model(config: dict, batch_size: int, length: int) -> tuple:
+    """A model, its inputs, and targets; see `calls`."""
     import torch
     from torch import nn
 
@@ -82,8 +56,7 @@ def _model(config, batch_size, length):
         "batch_first": True,
         "norm_first": True,
     }
-    layers = config["num_layers"]
-    layer_classes = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+    num_layers = config["num_layers"]
 
     class Classifier(nn.Module):
         def __init__(self):
@@ -92,7 +65,7 @@ def _model(config, batch_size, length):
             layer = nn.TransformerEncoderLayer(d, **sizes)
             # Nested tensors are of no use to batches without padding.
             self.encoder = nn.TransformerEncoder(
-                layer, layers, nn.LayerNorm(d), enable_nested_tensor=False
+                layer, num_layers, nn.LayerNorm(d), enable_nested_tensor=False
             )
             self.norm = nn.LayerNorm(d)
             self.logits = nn.Linear(d, config["num_classes"])
@@ -106,7 +79,7 @@ def _model(config, batch_size, length):
             super().__init__()
             self.embedding = nn.Embedding(config["num_subwords"], d, padding_idx=0)
             self.transformer = nn.Transformer(
-                d, num_encoder_layers=layers, num_decoder_layers=layers, **sizes
+                d, num_encoder_layers=num_layers, num_decoder_layers=num_layers, **sizes
             )
             mask = nn.Transformer.generate_square_subsequent_mask(length)
             self.register_buffer("mask", mask)
@@ -129,10 +102,8 @@ def _model(config, batch_size, length):
     for module in model.modules():
         if isinstance(module, nn.MultiheadAttention):
             module.dropout = 0.0
-        elif isinstance(module, layer_classes):
+        elif isinstance(
+            module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer
+        ):
             module.dropout.p = 0.0  # of the feed-forward's inner layer
     return model, inputs, targets
-
-
-if __name__ == "__main__":
-    peer_process.serve(_prepare)

@@ -1,20 +1,11 @@
 """Rows of a benchmark as tables and pictures."""
 
+from benchmarks.calls import Setting
 from common.errors import UserError
 from reporting.tables import markdown_table
 
-# The same in every row of most tables: said above the table instead.
-COMMON = (
-    "benchmark",
-    "mode",
-    "task",
-    "size",
-    "precision",
-    "causal",
-    "xla",
-    "batch",
-    "window",
-)
+# Most tables have one value of each: they stand above the table then.
+COMMON = ("benchmark", *Setting._fields, "batch", "window")
 
 
 def markdown(rows: list[dict]) -> str:
@@ -26,19 +17,19 @@ def markdown(rows: list[dict]) -> str:
 
 
 def _table(rows):
+    first = rows[0]
     columns = list(dict.fromkeys(field for row in rows for field in row))
-    shared = {
-        field: rows[0][field]
+    shared = [
+        field
         for field in COMMON
-        if all(row.get(field) == rows[0].get(field) for row in rows)
-        and field in rows[0]
-    }
+        if field in first and all(row.get(field) == first[field] for row in rows)
+    ]
     columns = [field for field in columns if field not in shared]
-    text = [field for field in columns if isinstance(rows[0].get(field), str)]
-    columns = text + [field for field in columns if field not in text]
+    columns.sort(key=lambda field: not isinstance(first.get(field), str))
+    num_texts = sum(isinstance(first.get(field), str) for field in columns)
     cells = [[_cell(row.get(field, "")) for field in columns] for row in rows]
-    above = ", ".join(f"{field} {_cell(value)}" for field, value in shared.items())
-    return f"{above}\n\n{markdown_table(columns, cells, left=len(text))}"
+    above = ", ".join(f"{field} {_cell(first[field])}" for field in shared)
+    return f"{above}\n\n{markdown_table(columns, cells, left=num_texts)}"
 
 
 def _cell(value):
@@ -56,27 +47,23 @@ def plot(rows: list[dict], path) -> None:
     kind = rows[0]["benchmark"]
     if kind == "features":
         return plot_errors(rows, path)
-    rows = [dict(row) for row in rows if row["benchmark"] == kind]
-    rows = [row for row in rows if "not_run" not in row]
+    rows = [
+        dict(row) for row in rows if row["benchmark"] == kind and "not_run" not in row
+    ]
     if not rows:
         raise UserError(f"--plot={path}: expected rows that could be measured")
+    fields = ["peak_memory_mb"]
     if kind == "speed":
-        for row in rows:
-            per_token = row["seconds"] / row["batch"] / row["length"]
-            row["seconds_per_1000_tokens"] = 1000 * per_token
         fields = ["seconds_per_1000_tokens", "ratio_to_transformer"]
-    else:
-        fields = ["peak_memory_mb"]
+        for row in rows:
+            row[fields[0]] = 1000 * row["seconds"] / row["batch"] / row["length"]
     first = rows[0]
+    step = "training step" if first["mode"] == "train" else "forward pass"
     tokens = [row["batch"] * row["length"] for row in rows]
+    ends = dict.fromkeys((min(tokens), max(tokens)))
+    numbers = " to ".join(f"{number:,}" for number in ends)
     title = (
-        f"{first['size']} configuration, "
-        f"{'training step' if first['mode'] == 'train' else 'forward pass'}, "
-        f"{first['precision']}, {_range(tokens)} tokens a batch"
+        f"{first['size']} configuration, {step}, {first['precision']}, "
+        f"{numbers} tokens a batch"
     )
     plot_against_length(rows, fields, title, path)
-
-
-def _range(numbers):
-    ends = dict.fromkeys((min(numbers), max(numbers)))
-    return " to ".join(f"{number:,}" for number in ends)

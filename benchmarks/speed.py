@@ -3,17 +3,13 @@
 import statistics
 from collections.abc import Iterator
 
-import numpy as np
 import tensorflow as tf
 
-from benchmarks import checkout, models
-from benchmarks.alone import ProcessEnded
+from benchmarks import models
 from benchmarks.calls import Setting, check, prepare
-from benchmarks.timing import interleave, speedup
+from benchmarks.timing import interleave, line, speedup, summary
 from configs.published import SPEED
 from models.products import operations
-from training.memory import shortage
-from training.strategy import make_strategy
 
 PEAK = "matrix product"
 PEAK_SIZE = 4096
@@ -30,14 +26,14 @@ def measure(
 
     Sequences are random bytes without padding. A row has the median of the rounds,
     their spread (largest minus smallest), the median ratio of speeds in the same
-    round to the Transformer, to the literal form, to the floor without attention and to
-    this checkout's, if those were timed too, and the rate of matrix-product operations,
-    beside the rate of one large product timed in the same rounds. `published` is the
-    paper's ratio, on its own machine. A model that this machine has no memory for, or
-    whose process ends, is not timed, and its row says why.
+    round to the Transformer, to the literal form, to the lower bound without attention
+    and to this checkout's, if those were timed too, and the rate of matrix-product
+    operations, beside the rate of one large product timed in the same rounds.
+    `published` is the paper's ratio, on its own machine. A model that this machine has
+    no memory for, or whose process ends, is not timed, and its row says why.
 
     Args:
-      names: of variants, of outside peers, or CHECKOUT:VARIANT for a variant by the
+      names: of variants, of other libraries, or CHECKOUT:VARIANT for a variant by the
         code of another checkout.
       lengths: tokens in a sequence.
       tokens_per_batch: a batch holds as many sequences as fit, at least one.
@@ -49,47 +45,27 @@ def measure(
         it must.
     """
     setting = Setting(**setting)
-    check(names, setting, [*_peers(setting), *checkout.models(names)])
+    checkouts = [name for name in names if models.split(name)[0]]
+    check(names, setting, [*models.LIBRARIES, *checkouts])
     rows = []
     for length in lengths:
         batch_size = max(1, tokens_per_batch // length)
-        prepared, short = {}, {}
+        prepared = {}
         for name in names:
-            try:
-                found = prepare(name, setting, batch_size, length)
-            except ProcessEnded as error:
-                short[name] = str(error)
-                continue
-            # Certainly: a death would take the rows of all models with it.
-            one_device = make_strategy("one_device")
-            short[name] = shortage(found.bytes, one_device, certain=True)
-            if not short[name]:
-                short[name] = _exhausted(found.call)
-            if not short[name]:
-                prepared[name] = found
-        calls = {
-            name: _until_it_ends(name, found.call, short)
-            for name, found in prepared.items()
-        }
+            prepared[name] = prepare(name, setting, batch_size, length)
+            prepared[name].attempt()
+        calls = {name: model.attempt for name, model in prepared.items()}
         calls[PEAK] = _large_product(setting.precision)
-        title = f"{setting.mode}, {length} tokens"
-        seconds = interleave(calls, rounds, title)
-        for found in prepared.values():
-            found.close()
+        seconds = interleave(calls, rounds, f"{setting.mode}, {length} tokens")
         peak = 2 * PEAK_SIZE**3 / statistics.median(seconds[PEAK]) / 1e9
-        for name in names:
-            row = {
-                "benchmark": "speed",
-                "model": name,
-                **setting.row(),
-                "length": length,
-                "batch": batch_size,
-            }
-            if short[name]:
-                yield {**row, "not_run": short[name]}
+        for name, model in prepared.items():
+            model.close()
+            row = setting.row("speed", name, length, batch_size)
+            if model.not_run:
+                yield {**row, "not_run": model.not_run}
                 continue
-            row["parameters"] = prepared[name].parameters
-            counted = operations(prepared[name].products, setting.mode == "train")
+            row["parameters"] = model.parameters
+            counted = operations(model.products, setting.mode == "train")
             row |= _figures(seconds, name, counted, peak)
             if setting == Setting() and length in SPEED.get(name, {}):
                 row["published"] = SPEED[name][length]
@@ -101,78 +77,31 @@ def measure(
             yield _fit(timed)
 
 
-def _exhausted(call):
-    """Why there is no memory for a call; None if there is."""
-    try:
-        call()
-    except tf.errors.ResourceExhaustedError:
-        return "memory ran out"
-    except ProcessEnded as error:
-        return str(error)
-
-
-def _until_it_ends(name, call, short):
-    """A call that is made no more once its process has ended, as `short` then says."""
-
-    def guarded():
-        if not short[name]:
-            try:
-                call()
-            except ProcessEnded as error:
-                short[name] = str(error)
-
-    return guarded
-
-
-def _peers(setting):
-    """The outside peers that do what the setting asks for."""
-    if setting.causal:
-        return []
-    able = [models.KERAS_HUB] if setting.task == "classification" else []
-    if setting.precision == "float32" and not setting.jit_compile:
-        able.append(models.PYTORCH)
-    return able
-
-
 def _figures(seconds, name, counted, peak):
-    times = seconds[name]
-    median = statistics.median(times)
-    figures = {
-        "seconds": round(median, 5),
-        "spread": round(max(times) - min(times), 5),
-    }
+    figures = summary(seconds[name], 5)
     for field, baseline in models.compared_with(name).items():
         if baseline in seconds:
-            figures[field] = _rounded(speedup(seconds, name, baseline))
-    if not counted:  # a model that does not state its products
-        return figures
-    rate = counted / median / 1e9
-    return {
-        **figures,
-        "gflop": round(counted / 1e9, 2),
-        "gflops_per_second": round(rate, 1),
-        "peak_gflops_per_second": round(peak, 1),
-        "peak_share": _rounded(rate / peak),
-    }
-
-
-def _rounded(ratio):
-    return round(ratio, 3)
+            figures[field] = round(speedup(seconds, name, baseline), 3)
+    if counted:  # a model may state no products
+        rate = counted / statistics.median(seconds[name]) / 1e9
+        figures["gflop"] = round(counted / 1e9, 2)
+        figures["gflops_per_second"] = round(rate, 1)
+        figures["peak_gflops_per_second"] = round(peak, 1)
+        figures["peak_share"] = round(rate / peak, 3)
+    return figures
 
 
 def _fit(rows):
-    """Least squares of seconds per token against length: a + b n."""
-    lengths = np.array([row["length"] for row in rows])
+    """Seconds per token against length: a + b n."""
+    lengths = [row["length"] for row in rows]
     times = [row["seconds"] / row["batch"] / row["length"] for row in rows]
-    slope, constant = np.polyfit(lengths, times, 1)
-    errors = (constant + slope * lengths) / times - 1
-    same = ("model", *Setting().row())
+    constant, slope, error = line(lengths, times)
     return {
         "benchmark": "speed_fit",
-        **{field: rows[0][field] for field in same},
-        "microseconds_per_token": round(float(1e6 * constant), 2),
-        "nanoseconds_per_token_and_length": round(float(1e9 * slope), 3),
-        "largest_error": _rounded(float(np.abs(errors).max())),
+        **{field: rows[0][field] for field in ("model", *Setting._fields)},
+        "microseconds_per_token": round(1e6 * constant, 2),
+        "nanoseconds_per_token_and_length": round(1e9 * slope, 3),
+        "largest_error": error,
     }
 
 

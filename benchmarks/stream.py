@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.alone import run_alone
 from benchmarks.memory import peak_bytes
 from common.progress import progress_bar
 from configs import wmt14_en_de
@@ -17,10 +16,10 @@ from data.tokenizers.subwords import SubwordTokenizer
 
 BATCH_SIZE = 512
 ROWS = 10
-# The stream does not depend on them.
-VOCABULARY = {"vocab_size": 8000, "vocab_sentences": 100_000}
+# Learned from few sentences: its peak is not the stream's, which does not depend on it.
+SUBWORDS = {"vocab_size": 8000, "vocab_sentences": 10_000}
 # Written over and over: nothing in the stream remembers a sentence.
-DIFFERENT_PAIRS = 100_000
+DIFFERENT_PAIRS = 10_000
 WORDS = 60_000
 
 
@@ -33,62 +32,45 @@ def measure(num_pairs: int) -> Iterator[dict]:
 
     Args:
       num_pairs: of sentences of 4 to 45 words.
-
-    Raises:
-      UserError: if memory runs out while the vocabulary is learned.
     """
     config = wmt14_en_de.get_config().data
     with tempfile.TemporaryDirectory() as folder:
-        config.update(source="files", dir=folder, cache_dir=folder, **VOCABULARY)
-        # Its peak is not the stream's.
-        vocabulary = run_alone("stream: the vocabulary", _prepare, config, num_pairs)
-        data = ParallelData(config, SubwordTokenizer(vocabulary))
-        yield from _stream(data.train(BATCH_SIZE), num_pairs, config.shuffle_window)
-
-
-def _prepare(config, num_pairs) -> bytes:
-    """Writes the text; returns its vocabulary."""
-    for seed, language in enumerate((config.source_language, config.target_language)):
-        path = Path(config.dir, f"{config.train_name}.{language}")
-        _write_text(path, num_pairs, seed)
-    return subword_vocabulary.trained(config)
+        config.update(source="files", dir=folder, cache_dir=folder, **SUBWORDS)
+        languages = config.source_language, config.target_language
+        for seed, language in enumerate(languages):
+            path = Path(folder, f"{config.train_name}.{language}")
+            _write_text(path, num_pairs, seed)
+        tokenizer = SubwordTokenizer(subword_vocabulary.trained(config))
+        batcher = ParallelData(config, tokenizer).train(BATCH_SIZE)
+        yield from _stream(batcher, num_pairs, config.shuffle_window)
 
 
 def _stream(batcher, num_pairs, shuffle_window):
-    dealt, marks = 0, [num_pairs * (i + 1) // ROWS for i in range(ROWS)]
     batches = iter(batcher.train(seed=0))
-    start, dealt_before = time.perf_counter(), 0
-    peak = peak_bytes()
-    yield _row(0, shuffle_window, peak)
+    start, dealt, dealt_before, peak = time.perf_counter(), 0, 0, peak_bytes()
+    row = {"benchmark": "stream", "batch": BATCH_SIZE, "window": shuffle_window}
+    yield {**row, "pairs": 0, "peak_memory_mb": round(peak / 2**20)}
     with (
         batcher.own_errors(),
         progress_bar(
             total=num_pairs, desc="streaming", unit=" pairs", unit_scale=True
         ) as bar,
     ):
-        while marks:
-            new = int(np.count_nonzero(next(batches)["inputs"][:, 0]))
-            dealt += new
-            bar.update(new)
-            if dealt >= marks[0]:
-                seconds = time.perf_counter() - start
-                speed = round((dealt - dealt_before) / seconds)
-                # Linux counts it by thread: what it says may fall a little.
-                peak = max(peak, peak_bytes())
-                row = _row(dealt, shuffle_window, peak)
-                yield {**row, "pairs_per_second": speed}
-                start, dealt_before = time.perf_counter(), dealt
-                marks.pop(0)
-
-
-def _row(dealt, shuffle_window, peak):
-    return {
-        "benchmark": "stream",
-        "batch": BATCH_SIZE,
-        "window": shuffle_window,
-        "pairs": dealt,
-        "peak_memory_mb": round(peak / 2**20),
-    }
+        for mark in (num_pairs * (i + 1) // ROWS for i in range(ROWS)):
+            while dealt < mark:
+                new = int(np.count_nonzero(next(batches)["inputs"][:, 0]))
+                dealt += new
+                bar.update(new)
+            seconds = time.perf_counter() - start
+            # Linux counts it by thread: what it says may fall a little.
+            peak = max(peak, peak_bytes())
+            yield {
+                **row,
+                "pairs": dealt,
+                "peak_memory_mb": round(peak / 2**20),
+                "pairs_per_second": round((dealt - dealt_before) / seconds),
+            }
+            start, dealt_before = time.perf_counter(), dealt
 
 
 def _write_text(path, num_pairs, seed):

@@ -1,9 +1,11 @@
-"""Times of several calls, taken by turns."""
+"""Times of several calls, taken by turns, and what rows say of them."""
 
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
 
 from common.progress import progress_bar
 
@@ -39,7 +41,26 @@ def interleave(
     return seconds
 
 
+def summary(times: list[float], digits: int) -> dict[str, float]:
+    """The median of the rounds and their spread, the largest minus the smallest."""
+    return {
+        "seconds": round(statistics.median(times), digits),
+        "spread": round(max(times) - min(times), digits),
+    }
+
+
 def speedup(seconds: dict, name: Hashable, baseline: Hashable) -> float:
     """How many times as fast as the baseline: the median of the rounds' ratios."""
     pairs = zip(seconds[baseline], seconds[name], strict=True)
     return statistics.median(slow / fast for slow, fast in pairs)
+
+
+def line(lengths: Sequence[int], values: Sequence[float]) -> tuple[float, float, float]:
+    """Least squares of values against lengths.
+
+    Returns:
+      The constant, the slope, and the largest relative error.
+    """
+    slope, constant = np.polyfit(lengths, values, 1)
+    errors = (constant + slope * np.array(lengths)) / values - 1
+    return float(constant), float(slope), round(float(np.abs(errors).max()), 3)

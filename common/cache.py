@@ -13,8 +13,7 @@ from pathlib import Path
 from common import checksums
 from common.checksums import DamagedError
 from common.errors import UserError
-from common.paths import is_remote, remove_folder
-from common.writable import check_writable_folder
+from common.paths import check_writable_folder, is_remote, remove_folder
 
 PREFIX, LOCK = "transevolve-unfinished-", ".lock"
 # What a file system says that has no locks, as some network mounts have none.
@@ -42,15 +41,14 @@ def cached(folder: Path, make: Callable[[Path], None]) -> Path:
             return folder
         except DamagedError as error:
             logger.warning("%s; it is made again", error)
-    if is_remote(folder):
-        _make_remote(folder, make)
-        return folder
     try:
         check_writable_folder(folder.parent, "--config.data.cache_dir")
     except UserError as error:
         logger.warning("warning: %s; the next run makes %s again", error, folder.name)
         return cached(Path(_temporary_folder().name, folder.name), make)
-    with unfinished(folder.parent) as new:
+    remote = is_remote(folder)
+    with tempfile.TemporaryDirectory() if remote else unfinished(folder.parent) as new:
+        new = Path(new)
         try:
             make(new)
             checksums.write(new, [path.name for path in new.iterdir()])
@@ -59,7 +57,8 @@ def cached(folder: Path, make: Callable[[Path], None]) -> Path:
                 raise
             reason = error.strerror or f"{error}, disk full or ulimit -f too low"
             raise OSError(error.errno, reason, str(folder)) from None
-        _put(new, folder)
+        put = _put_remote if remote else _put
+        put(new, folder)
     return folder
 
 
@@ -85,16 +84,12 @@ def _put(new, folder):
         checksums.check(folder)
 
 
-def _make_remote(folder, make):
+def _put_remote(new, folder):
     """There no folder is renamed in one go: what says that it is whole comes last."""
-    with tempfile.TemporaryDirectory() as name:
-        new = Path(name)
-        make(new)
-        checksums.write(new, [path.name for path in new.iterdir()])
-        remove_folder(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in sorted(new.iterdir(), key=lambda path: path.name == checksums.NAME):
-            (folder / path.name).write_bytes(path.read_bytes())
+    remove_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted(new.iterdir(), key=lambda path: path.name == checksums.NAME):
+        (folder / path.name).write_bytes(path.read_bytes())
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 import hashlib
 import http.client
-import threading
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+from common.processes import within
 from common.progress import progress_bar
 
 SILENCE_SECONDS = 15  # with these a script without a network ends within 30 s
@@ -43,7 +43,7 @@ def opened(
     opening = open_url(url, timeout=SILENCE_SECONDS)
     with ExitStack() as stack:
         with _named(url):
-            response, blocks = _in_time(opening.__enter__)
+            response, blocks = within(SILENCE_SECONDS, opening.__enter__)
         stack.push(opening)
         yield response, _counted(url, blocks, response.headers.get("Content-Length"))
 
@@ -61,31 +61,6 @@ def download(url: str, path: Path, sha256: str) -> None:
             file.write(block)
     if digest.hexdigest() != sha256:
         raise DownloadError(f"{url}: another file, of SHA-256 {digest.hexdigest()}")
-
-
-def _in_time(function):
-    """What a function returns, or TimeoutError.
-
-    A look-up of a host's name knows no time limit and cannot be interrupted. It is
-    left behind in a thread.
-    """
-    outcome = []
-
-    def run():
-        try:
-            outcome.extend((function(), None))
-        except BaseException as error:
-            outcome.extend((None, error))
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(SILENCE_SECONDS)
-    if not outcome:
-        raise TimeoutError
-    value, error = outcome
-    if error:
-        raise error
-    return value
 
 
 def _counted(url, blocks, size):

@@ -139,9 +139,9 @@ def below(part: str, fields: Mapping[str, Field]) -> dict[str, Field]:
     return {f"{part}.{name}": field for name, field in fields.items()}
 
 
-def fail(name: str, expected: str, found) -> None:
+def fail(name: str, expected: str, value) -> None:
     """Raises the `UserError` of a field, by its whole name, e.g. "train.steps"."""
-    raise UserError(f"--config.{name}: expected {expected}, found {found}")
+    raise UserError(f"--config.{name}: expected {expected}, found {value}")
 
 
 def check(fields: Mapping[str, Field], values: Mapping) -> None:

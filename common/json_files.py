@@ -1,6 +1,7 @@
 """JSON files that a report computes with, whoever wrote them: sound, or refused."""
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -91,13 +92,12 @@ def _object(content, numbers, where):
             parse_float=finite(float),
             parse_constant=finite(float),
         )
+        depth = _depth(value)
     except ValueError as error:
         raise UserError(f"{where}: expected JSON, found damage: {error}") from None
     except RecursionError:
-        is_deep = True
-    else:
-        is_deep = _is_deep(value)
-    if is_deep:
+        depth = math.inf
+    if depth > DEEPEST:
         raise UserError(f"{where}: expected at most {DEEPEST} levels, found more")
     if not isinstance(value, dict):
         raise UserError(f"{where}: expected a JSON object, found {_short(value)}")
@@ -105,16 +105,10 @@ def _object(content, numbers, where):
     return value
 
 
-def _is_deep(value):
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return bool(level)
+def _depth(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
 def _short(value):

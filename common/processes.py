@@ -1,9 +1,42 @@
-"""Processes that others make."""
+"""Processes and threads: how they end, how long they may take, how many can run."""
 
 import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+def num_usable() -> int:
+    """Processors that this process may use, where the system says so, or all."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def within(seconds: float, function: Callable[[], Result]) -> Result:
+    """What a function returns or raises, if that takes no longer.
+
+    A look-up of a host's name knows no time limit and cannot be interrupted. It is left
+    behind in a thread.
+
+    Raises:
+      TimeoutError: if it takes longer.
+    """
+    answer = Future()
+
+    def call():
+        try:
+            answer.set_result(function())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return answer.result(seconds)
 
 
 def ending(code: int) -> str:
@@ -23,9 +56,9 @@ def end_with_parent() -> None:
 
     A process that is killed cannot end those that it has made.
     """
-    threading.Thread(target=_wait_and_end, daemon=True).start()
 
+    def wait_and_end():
+        multiprocessing.parent_process().join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
-def _wait_and_end():
-    multiprocessing.parent_process().join()
-    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Thread(target=wait_and_end, daemon=True).start()

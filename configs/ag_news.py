@@ -10,10 +10,9 @@
 CPU cores (docs/runs.md) transevolve-fullff-1 took 7 min 38 s and reached 83.8 %.
 """
 
-from ml_collections import ConfigDict, config_dict
+from ml_collections import ConfigDict
 
-from configs.argument import parse
-from models import variant_config
+from configs.shared import SMALL, classification, reading, unset
 
 PRESETS = {
     "paper": {},
@@ -33,55 +32,27 @@ PRESETS = {
 
 def get_config(argument: str = "") -> ConfigDict:
     """The settings of a variant, by default transevolve-fullff-1, and of a preset."""
-    variant, preset = parse("ag_news", argument, "transevolve-fullff-1", PRESETS)
-    config = ConfigDict(
-        {
-            "task": "ag_news",
-            "kind": "classification",
-            "variant": variant,
-            "seed": 0,
-            "model": {
-                **variant_config(variant),
-                "hidden_dim": 256,
-                "num_heads": 8,
-                "ffn_dim": 1024,
-                "dropout": 0.1,
-                "dtype": "float32",
-            },
-            "data": {
-                "dataset": "ag_news",
-                "source": "tfds",
-                "dir": config_dict.placeholder(str),
-                "on_error": "fail",
-                "cache_dir": "~/.cache/transevolve",
-                "validation_examples": 6000,
-                "tokenizer": "wordpiece",
-                "vocab": "bert",
-                "vocab_size": 16000,
-                "vocab_file": config_dict.placeholder(str),
-                "max_length": 512,
-                "bucket_lengths": (64, 128, 192, 256, 384, 512),
-            },
-            "train": {
-                "batch_size": 80,
-                "epochs": 15,
-                "steps": config_dict.placeholder(int),
-                "learning_rate_max": 0.5,
-                "warmup_steps": 8000,
-                "adam_beta_1": 0.9,
-                "adam_beta_2": 0.999,
-                "adam_epsilon": 1e-7,
-                "init_from": config_dict.placeholder(str),
-                "accumulate_steps": 1,
-                "clip_norm": config_dict.placeholder(float),
-                "validate_every": config_dict.placeholder(int),
-                "checkpoint_every": "10 minutes",
-                "keep_checkpoints": 1,
-                "steps_per_loop": config_dict.placeholder(int),
-                "deterministic": True,
-                "log_every": 100,
-            },
-        }
+    data = {
+        "dataset": "ag_news",
+        "source": "tfds",
+        **reading(),
+        "validation_examples": 6000,
+        "tokenizer": "wordpiece",
+        "vocab": "bert",
+        "vocab_size": 16000,
+        "vocab_file": unset(str),
+        "max_length": 512,
+        "bucket_lengths": (64, 128, 192, 256, 384, 512),
+    }
+    return classification(
+        "ag_news",
+        argument,
+        "transevolve-fullff-1",
+        PRESETS,
+        SMALL,
+        data,
+        batch_size=80,
+        epochs=15,
+        learning_rate_max=0.5,
+        warmup_steps=8000,
     )
-    config.update_from_flattened_dict(PRESETS[preset])
-    return config

@@ -13,10 +13,9 @@ more. On two CPU cores (docs/runs.md) transevolve-randomff-1 trains for 8 min 34
 reaches 59.6 % of 2,000 test reviews.
 """
 
-from ml_collections import ConfigDict, config_dict
+from ml_collections import ConfigDict
 
-from configs.argument import parse
-from models import variant_config
+from configs.shared import SMALL, classification, reading
 
 PRESETS = {
     "paper": {},
@@ -37,52 +36,24 @@ PRESETS = {
 
 def get_config(argument: str = "") -> ConfigDict:
     """The settings of a variant, by default transevolve-randomff-2, and of a preset."""
-    variant, preset = parse("char_imdb", argument, "transevolve-randomff-2", PRESETS)
-    config = ConfigDict(
-        {
-            "task": "char_imdb",
-            "kind": "classification",
-            "variant": variant,
-            "seed": 0,
-            "model": {
-                **variant_config(variant),
-                "hidden_dim": 256,
-                "num_heads": 8,
-                "ffn_dim": 1024,
-                "dropout": 0.1,
-                "dtype": "float32",
-            },
-            "data": {
-                "dataset": "imdb",
-                "source": "tfds",
-                "dir": config_dict.placeholder(str),
-                "on_error": "fail",
-                "cache_dir": "~/.cache/transevolve",
-                "validation_examples": 2500,
-                "tokenizer": "bytes",
-                "max_length": 4000,
-                "bucket_lengths": (512, 768, 1024, 1536, 2048, 3072, 4000),
-            },
-            "train": {
-                "batch_size": 48,
-                "epochs": 15,
-                "steps": config_dict.placeholder(int),
-                "learning_rate_max": 0.5,
-                "warmup_steps": 8000,
-                "adam_beta_1": 0.9,
-                "adam_beta_2": 0.999,
-                "adam_epsilon": 1e-7,
-                "init_from": config_dict.placeholder(str),
-                "accumulate_steps": 1,
-                "clip_norm": config_dict.placeholder(float),
-                "validate_every": config_dict.placeholder(int),
-                "checkpoint_every": "10 minutes",
-                "keep_checkpoints": 1,
-                "steps_per_loop": config_dict.placeholder(int),
-                "deterministic": True,
-                "log_every": 100,
-            },
-        }
+    data = {
+        "dataset": "imdb",
+        "source": "tfds",
+        **reading(),
+        "validation_examples": 2500,
+        "tokenizer": "bytes",
+        "max_length": 4000,
+        "bucket_lengths": (512, 768, 1024, 1536, 2048, 3072, 4000),
+    }
+    return classification(
+        "char_imdb",
+        argument,
+        "transevolve-randomff-2",
+        PRESETS,
+        SMALL,
+        data,
+        batch_size=48,
+        epochs=15,
+        learning_rate_max=0.5,
+        warmup_steps=8000,
     )
-    config.update_from_flattened_dict(PRESETS[preset])
-    return config

@@ -11,10 +11,9 @@ mean of the best of five runs.
 cores (docs/runs.md) transevolve-fullff-1 trains for 70 s and reaches 45.1 %.
 """
 
-from ml_collections import ConfigDict, config_dict
+from ml_collections import ConfigDict
 
-from configs.argument import parse
-from models import variant_config
+from configs.shared import SMALL, classification, reading
 
 PRESETS = {
     "paper": {},
@@ -39,59 +38,31 @@ PRESETS = {
 
 def get_config(argument: str = "") -> ConfigDict:
     """The settings of a variant, by default transevolve-randomff-1, and of a preset."""
-    variant, preset = parse("listops", argument, "transevolve-randomff-1", PRESETS)
-    config = ConfigDict(
-        {
-            "task": "listops",
-            "kind": "classification",
-            "variant": variant,
-            "seed": 0,
-            "model": {
-                **variant_config(variant),
-                "hidden_dim": 256,
-                "num_heads": 8,
-                "ffn_dim": 1024,
-                "dropout": 0.1,
-                "dtype": "float32",
-            },
-            "data": {
-                "dataset": "listops",
-                "source": "generate",
-                "dir": config_dict.placeholder(str),
-                "on_error": "fail",
-                "cache_dir": "~/.cache/transevolve",
-                "tokenizer": "symbols",
-                "max_length": 2000,
-                "bucket_lengths": (768, 1024, 1280, 1536, 2000),
-                # What to generate. Bounds on the length are exclusive.
-                "min_length": 500,
-                "max_depth": 10,
-                "max_arguments": 10,
-                "train_examples": 96000,
-                "validation_examples": 2000,
-                "test_examples": 2000,
-                "generator_seed": 0,
-            },
-            "train": {
-                "batch_size": 64,
-                "epochs": 15,
-                "steps": config_dict.placeholder(int),
-                "learning_rate_max": 0.5,
-                "warmup_steps": 8000,
-                "adam_beta_1": 0.9,
-                "adam_beta_2": 0.999,
-                "adam_epsilon": 1e-7,
-                "init_from": config_dict.placeholder(str),
-                "accumulate_steps": 1,
-                "clip_norm": config_dict.placeholder(float),
-                "validate_every": config_dict.placeholder(int),
-                "checkpoint_every": "10 minutes",
-                "keep_checkpoints": 1,
-                "steps_per_loop": config_dict.placeholder(int),
-                "deterministic": True,
-                "log_every": 100,
-            },
-        }
+    data = {
+        "dataset": "listops",
+        "source": "generate",
+        **reading(),
+        "tokenizer": "symbols",
+        "max_length": 2000,
+        "bucket_lengths": (768, 1024, 1280, 1536, 2000),
+        # What to generate. Bounds on the length are exclusive.
+        "min_length": 500,
+        "max_depth": 10,
+        "max_arguments": 10,
+        "train_examples": 96000,
+        "validation_examples": 2000,
+        "test_examples": 2000,
+        "generator_seed": 0,
+    }
+    return classification(
+        "listops",
+        argument,
+        "transevolve-randomff-1",
+        PRESETS,
+        SMALL,
+        data,
+        batch_size=64,
+        epochs=15,
+        learning_rate_max=0.5,
+        warmup_steps=8000,
     )
-    config.update_from_flattened_dict(PRESETS[preset])
-    return config

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from common.errors import UserError
 from common.paths import write_whole
-from common.writable import check_writable_folder
+from common.paths import check_writable_folder
 from models import count_parameters
 from evaluation.run import load_run
 from training.strategy import announce

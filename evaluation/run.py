@@ -1,6 +1,6 @@
 """A trained run, opened: its model answers."""
 
-import common.environment  # noqa: F401 - TensorFlow imports Keras
+import common.backend  # noqa: F401 - TensorFlow imports Keras
 
 # isort: split
 from collections.abc import Iterable, Mapping

@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from common.cache import unfinished
 from common.errors import UserError
-from common.paths import make_local_path
-from common.writable import check_writable_folder
+from common.paths import check_writable_folder, make_local_path
 from evaluation.run import Run, load_run
 from export import card
 from export.text_model import TextModel

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-from common.processors import num_usable
+from common.processes import num_usable
 
 ROOT = Path(__file__).resolve().parents[1]
 CPUS, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")

@@ -7,7 +7,7 @@ from collections import Counter
 
 from common.errors import UserError
 from common.paths import make_local_path, make_path, write_whole
-from common.writable import check_writable_file
+from common.paths import check_writable_file
 from models import variants
 from reproduction import measure, plan, survey, tables
 from reproduction.experiment import Places

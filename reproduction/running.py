@@ -16,9 +16,8 @@ from tqdm import tqdm
 from common import streams
 from common.errors import UserError
 from common.json_files import read_object
-from common.paths import write_whole
+from common.paths import check_writable_folder, write_whole
 from common.processes import end_with_parent, ending
-from common.writable import check_writable_folder
 from evaluation.evaluate import evaluate_each
 from reproduction import survey
 from reproduction.experiment import Experiment, Places

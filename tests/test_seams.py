@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from benchmarks import decoding, parameters, speed
+from benchmarks import decode, params, speed
 from benchmarks import models as compared
 from common.errors import UserError
 from configs import listops, multi30k
+from configs import shared as configs_shared
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
 from models import variant_config, variants
@@ -41,7 +42,7 @@ LISTOPS = {
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     toys.register(monkeypatch)
-    for module in (compared, listops):
+    for module in (compared, configs_shared):
         monkeypatch.setattr(module, "variant_config", shallow_variant)
     monkeypatch.setattr(speed, "PEAK_SIZE", 256)
 
@@ -139,8 +140,8 @@ def test_a_toy_task_reads_a_toy_dataset(tmp_path):
 
 def test_parameters_of_toys_are_counted(monkeypatch):
     names = ["bag-8", "transevolve-fullff-2-mean"]
-    monkeypatch.setattr(parameters, "variants", lambda: names)  # the others take long
-    rows = list(parameters.measure())
+    monkeypatch.setattr(params, "variants", lambda: names)  # the others take long
+    rows = list(params.measure())
     assert not any("published" in row for row in rows)
     tasks = {
         name: {row["task"] for row in rows if row["model"] == name} for name in names
@@ -159,14 +160,14 @@ def test_toys_are_timed():
 
 
 def test_a_toys_states_are_decoded(monkeypatch):
-    monkeypatch.setattr(decoding, "VOCABULARY_SIZE", 50)
+    monkeypatch.setattr(decode, "VOCABULARY_SIZE", 50)
     name = "transevolve-fullff-1-mean"
-    (row,) = decoding.measure([name], [20], "small", 2, 2, 5, rounds=1)
+    (row,) = decode.measure([name], [20], "small", 2, 2, 5, rounds=1)
     assert row["cache_bytes_per_token"] == 0
     assert row["cache_bytes_fixed"] == 4 * LAYERS * 257
     assert np.isfinite(row["ratio_to_recomputing"])
     with pytest.raises(UserError, match="--models: expected some of"):
-        list(decoding.measure(["bag-8"], [20]))
+        list(decode.measure(["bag-8"], [20]))
 
 
 def test_toys_are_not_the_papers():

@@ -12,7 +12,7 @@ from common.errors import UserError
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 try:
-    import common.environment  # noqa: F401
+    import common.backend  # noqa: F401
 except UserError as error:
     sys.exit(f"error: {error}")
 

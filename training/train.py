@@ -1,6 +1,6 @@
 """Training a model from a config to a workdir."""
 
-import common.environment  # noqa: F401 - TensorFlow imports Keras
+import common.backend  # noqa: F401 - TensorFlow imports Keras
 
 # isort: split
 import logging

@@ -8,9 +8,8 @@ from pathlib import Path
 from common import checksums
 from common.cache import cached
 from common.fields import choice, fail, integer
-from common.paths import make_path
+from common.paths import check_writable_folder, make_path
 from common.progress import progress_bar
-from common.writable import check_writable_folder
 from data import files
 from data.datasets.listops_generator import (
     OPERATORS,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common.processors import num_usable
+from common.processes import num_usable
 
 OPERATORS = ("[MIN", "[MAX", "[MED", "[SM")
 OPERATOR_PROBABILITY = 0.25

@@ -5,8 +5,7 @@ import tempfile
 from pathlib import Path
 
 from common.errors import UserError
-from common.paths import make_path, write_whole
-from common.writable import check_writable_file
+from common.paths import check_writable_file, make_path, write_whole
 from reproduction.comparison import comparison
 from reproduction.facts import facts
 from reproduction.pictures import learning_curves

@@ -1,7 +1,6 @@
 """What the benchmarks yield, on models and lengths that take seconds."""
 
-import os
-import signal
+from dataclasses import replace
 
 import keras
 import numpy as np
@@ -12,24 +11,28 @@ from keras import ops
 from benchmarks import (
     alone,
     calls,
-    decoding,
+    decode,
     features,
-    floor,
     memory,
     models,
-    parameters,
+    params,
+    products,
     profile,
     pytorch,
     rows,
-    serving,
+    serve,
     speed,
     timing,
 )
 from benchmarks.calls import Setting
 from common.errors import UserError
+from configs.published import SPEED
 from decoding.beam_search import beam_search
 from models import build_encoder_decoder, variant_config, variants
+from models.attention.cache import SlotMap
+from models.products import operations
 from tests import forked
+from tests.benchmarks.turns import made_up
 from tests.models.builders import (
     SMALL,
     TRANSFORMER,
@@ -41,26 +44,52 @@ from tests.shallow import LAYERS, shallow, shallow_variant
 
 pytestmark = pytest.mark.slow
 
-memory_peak = memory._peak
 PAIR = ["transformer", "transevolve-fullff-1"]
+WIDTH, HEADS = 32, 8
+TWO_SECONDS = [1.0, 2.0, 4.0]  # of three rounds, the median
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Few layers, a small product for the peak; `speed` sets the dtype policy of the
-    process."""
+    """Few and narrow layers, a small product for the peak; `speed` sets the dtype
+    policy of the process."""
     monkeypatch.setattr(models, "variant_config", shallow_variant)
+    narrow = {**models.SIZES["small"], "hidden_dim": WIDTH, "ffn_dim": 2 * WIDTH}
+    monkeypatch.setitem(models.SIZES, "small", narrow)
     monkeypatch.setattr(speed, "PEAK_SIZE", 256)
     yield
     keras.config.set_dtype_policy("float32")
 
 
-def test_calls_take_turns_and_the_first_round_does_not_count():
-    made = []
-    each = {name: lambda name=name: made.append(name) for name in "abc"}
+def two_seconds(monkeypatch, module, **others):
+    """Each call of a module takes `TWO_SECONDS`; of others, by their names, others."""
+    made_up(monkeypatch, module, lambda name: others.get(name, TWO_SECONDS))
+
+
+def prepared_at_once(monkeypatch, module):
+    """Lets a module prepare models whose calls do nothing."""
+
+    def prepare(name, setting, batch_size, length):
+        model = models.build(name, setting.size, setting.causal)
+        stated = models.products(model, batch_size, length)
+        return calls.Prepared(lambda: None, 0, model.count_params(), stated)
+
+    monkeypatch.setattr(module, "prepare", prepare)
+
+
+def test_calls_take_turns_and_the_first_round_does_not_count(monkeypatch):
+    made, now = [], [0]
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
+
+    def call(name):
+        made.append(name)
+        now[0] += "abc".index(name) + len(made)
+
+    each = {name: lambda name=name: call(name) for name in "abc"}
     seconds = timing.interleave(each, rounds=2)
     assert "".join(made) == "abcbcacab"
-    assert [len(times) for times in seconds.values()] == [2, 2, 2]
+    # Each its number and that of the call, without the first three.
+    assert seconds == {"a": [0 + 6, 0 + 8], "b": [1 + 4, 1 + 9], "c": [2 + 5, 2 + 7]}
 
 
 def test_speedup_pairs_the_rounds():
@@ -68,34 +97,49 @@ def test_speedup_pairs_the_rounds():
     assert timing.speedup(seconds, "other", "base") == 2.0
 
 
-def test_speed_rows():
-    names = [*PAIR, PAIR[1] + "-literal"]
-    found = list(speed.measure(names, [16], tokens_per_batch=50, rounds=1))
+def test_speed_rows(monkeypatch):
+    literal, bound = PAIR[1] + "-literal", PAIR[1] + "-none"
+    names = [*PAIR, literal, bound]
+    slower = {"transformer": [3.0, 8.0, 8.0], literal: [4.0, 6.0, 16.0]}
+    two_seconds(monkeypatch, speed, **slower, **{speed.PEAK: [0.5]})
+    prepared_at_once(monkeypatch, speed)
+    found = list(speed.measure(names, [1000], 2000))
     assert [row["model"] for row in found] == names
-    for row in found:
-        assert row["batch"] == 3
-        assert row["seconds"] > 0 and row["spread"] >= 0
-        rate = row["gflop"] / row["seconds"]
-        assert row["gflops_per_second"] == pytest.approx(rate, rel=0.05)
-        share = row["gflops_per_second"] / row["peak_gflops_per_second"]
-        assert row["peak_share"] == pytest.approx(share, rel=0.05)
-        assert ("ratio_to_literal" in row) == (row["model"] == PAIR[1])
-    assert found[0]["ratio_to_transformer"] == 1.0
+    evolving = found[1]
+    assert (evolving["batch"], evolving["length"]) == (2, 1000)
+    assert (evolving["seconds"], evolving["spread"]) == (2.0, 3.0)
+    assert evolving["ratio_to_transformer"] == 3.0
+    assert evolving["ratio_to_literal"] == 4.0
+    assert evolving["ratio_to_lower_bound"] == 1.0
+    assert evolving["published"] == SPEED[PAIR[1]][1000]
+    model = models.build(PAIR[1], "small")
+    assert evolving["parameters"] == model.count_params()
+    gflop = operations(models.products(model, 2, 1000), training=True) / 1e9
+    assert evolving["gflop"] == pytest.approx(gflop, abs=0.006)
+    assert evolving["gflops_per_second"] == pytest.approx(gflop / 2, abs=0.06)
+    peak = 2 * 256**3 / 0.5 / 1e9
+    assert evolving["peak_gflops_per_second"] == pytest.approx(peak, abs=0.06)
+    assert evolving["peak_share"] == pytest.approx(gflop / 2 / peak, abs=0.001)
+    ratios = [{name for name in row if name.startswith("ratio")} for row in found]
+    assert ratios[0] == {"ratio_to_transformer"}
+    assert ratios[2] == {"ratio_to_transformer", "ratio_to_lower_bound"}
+    assert ratios[3] == {"ratio_to_transformer", "ratio_to_literal"}
 
 
-def test_three_lengths_give_a_fit():
-    arguments = {"mode": "inference", "tokens_per_batch": 400, "rounds": 1}
-    found = list(speed.measure(PAIR, [8, 16, 24], **arguments))
+def test_three_lengths_give_a_fit(monkeypatch):
+    two_seconds(monkeypatch, speed)
+    prepared_at_once(monkeypatch, speed)
+    found = list(speed.measure(PAIR, [8, 16, 24], tokens_per_batch=400))
     assert [row["batch"] for row in found[:6:2]] == [50, 25, 16]
     assert [row["model"] for row in found[6:]] == PAIR
     assert {row["benchmark"] for row in found[6:]} == {"speed_fit"}
 
 
 def test_the_fit_finds_a_line():
-    same = dict.fromkeys(("model", *Setting().row()))
+    fields = dict.fromkeys(("model", *Setting._fields))
     lengths = (1000, 2000, 4000)
     points = [
-        {**same, "length": n, "batch": 2, "seconds": 2 * n * (3e-6 + 5e-9 * n)}
+        {**fields, "length": n, "batch": 2, "seconds": 2 * n * (3e-6 + 5e-9 * n)}
         for n in lengths
     ]
     fit = speed._fit(points)
@@ -106,17 +150,31 @@ def test_the_fit_finds_a_line():
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("mode", ["train", "inference"])
-def test_every_mode_and_precision_runs(mode, precision):
+def test_every_mode_and_precision_runs(mode, precision, monkeypatch):
     name = "transevolve-randomff-1"
+    dtypes = []
+    two_seconds(monkeypatch, speed)
+    monkeypatch.setattr(
+        speed,
+        "_large_product",
+        lambda precision: lambda: dtypes.append(keras.config.dtype_policy().name),
+    )
     arguments = {"precision": precision, "mode": mode, "tokens_per_batch": 32}
-    (row,) = speed.measure([name], [16], rounds=1, **arguments)
+    (row,) = speed.measure([name], [16], **arguments)
     assert (row["mode"], row["precision"], row["batch"]) == (mode, precision, 2)
     assert row["parameters"] == models.build(name, "small").count_params()
+    expected = {"float32": "float32", "bfloat16": "mixed_bfloat16"}[precision]
+    assert dtypes == [expected]
 
 
-def test_translators_are_timed():
-    (row,) = speed.measure(["transformer"], [8], 16, 1, task="translation")
-    assert row["task"] == "translation" and row["seconds"] > 0 and "gflop" not in row
+def test_translators_are_timed(monkeypatch):
+    two_seconds(monkeypatch, speed)
+    (row,) = speed.measure(["transformer"], [8], 16, task="translation")
+    assert row["task"] == "translation" and row["seconds"] == 2.0
+    assert "gflop" not in row
+    config = models.model_config("transformer", "small")
+    model = build_encoder_decoder(config, models.NUM_SUBWORDS)
+    assert row["parameters"] == model.count_params()
     with pytest.raises(UserError, match="--causal: expected --task=classification"):
         list(speed.measure(["transformer"], [8], task="translation", causal=True))
 
@@ -127,10 +185,11 @@ def test_pytorch_is_timed(task, mode):
     pytest.importorskip("torch")
     names = [models.PYTORCH, "transformer"]
     row, ours = speed.measure(names, [8], 16, 1, task=task, mode=mode)
-    assert row["seconds"] > 0 and row["ratio_to_transformer"] > 0
+    ratio = ours["seconds"] / row["seconds"]
+    assert row["ratio_to_transformer"] == pytest.approx(ratio, rel=0.02)
     # PyTorch's attention has four biases.
     attentions = LAYERS if task == "classification" else 3 * LAYERS
-    assert row["parameters"] == ours["parameters"] + attentions * 4 * 256
+    assert row["parameters"] == ours["parameters"] + attentions * 4 * WIDTH
 
 
 @pytest.mark.parametrize("task", ["classification", "translation"])
@@ -138,7 +197,7 @@ def test_pytorch_drops_the_outputs_of_sublayers_alone(task):
     torch = pytest.importorskip("torch")
     sizes = dict.fromkeys(("vocabulary_size", "num_classes", "num_subwords"), 8)
     config = {**models.model_config(models.PYTORCH, "small"), **sizes, "task": task}
-    model, *_ = pytorch._model(config, 1, 4)
+    model, *_ = pytorch.make_model(config, 1, 4)
     # Of a layer's outputs: an encoder's has two sublayers, and a decoder's three.
     outputs = {"dropout1", "dropout2"}
     if task == "translation":
@@ -152,20 +211,33 @@ def test_pytorch_drops_the_outputs_of_sublayers_alone(task):
     assert dropping == outputs and attentions == {0}
 
 
-def test_xla_runs():
-    (row,) = speed.measure(
-        PAIR[1:], [16], tokens_per_batch=16, rounds=1, jit_compile=True
-    )
-    assert row["xla"]
+def test_xla_compiles_an_update(monkeypatch):
+    flags = []
+    monkeypatch.setattr(calls, "one_device_trainer", lambda *x: flags.append(x[-1]))
+    calls.make_trainer(PAIR[1], Setting(xla=True), 1, 16)
+    assert flags == [True]
 
 
-def test_causal_models_are_timed_beside_the_floor():
+def test_xla_compiles_a_forward_pass(monkeypatch):
+    flags, function = [], tf.function
+
+    def spied(*arguments, jit_compile=None, **options):
+        flags.append(jit_compile)
+        return function(*arguments, jit_compile=jit_compile, **options)
+
+    monkeypatch.setattr(calls.tf, "function", spied)
+    model = calls.prepare(PAIR[1], Setting(xla=True, mode="inference"), 1, 16)
+    model.attempt()
+    assert model.not_run is None and True in flags
+
+
+def test_causal_models_are_timed_beside_the_lower_bound(monkeypatch):
     names = [PAIR[1] + form for form in ("-linear", "-none")]
-    linear, floor = speed.measure(names, [16], 16, 1, causal=True)
-    assert linear["causal"] and floor["causal"]
-    ratio = floor["seconds"] / linear["seconds"]
-    assert linear["ratio_to_floor"] == pytest.approx(ratio, rel=0.02)
-    assert "ratio_to_floor" not in floor
+    two_seconds(monkeypatch, speed, **{names[1]: [0.5, 1.0, 2.0]})
+    linear, bound = speed.measure(names, [16], 16, causal=True, mode="inference")
+    assert linear["causal"] and bound["causal"]
+    assert linear["ratio_to_lower_bound"] == 0.5
+    assert "ratio_to_lower_bound" not in bound
     model = models.build(names[0], "small", causal=True)
     assert model.encoder.blocks[0].attention.causal
     with pytest.raises(UserError, match="--models: .*'keras-hub'"):
@@ -173,18 +245,18 @@ def test_causal_models_are_timed_beside_the_floor():
 
 
 def test_what_there_is_no_memory_for_is_not_timed(monkeypatch):
-    short, long = (
-        calls.prepare(PAIR[1], Setting(), 1, length).bytes for length in (16, 160)
-    )
-    assert long > short
+    sizes = []
 
-    def shortage(wanted, strategy, certain):
-        return "too much" if wanted > (short + long) / 2 else None
+    def shortage(num_bytes, strategy, certain):
+        sizes.append(num_bytes)
+        return "too much" if num_bytes == max(sizes) else None
 
-    monkeypatch.setattr(speed, "shortage", shortage)
-    found = list(speed.measure(PAIR[1:], [160, 16], 16, 1))
+    two_seconds(monkeypatch, speed)
+    monkeypatch.setattr(calls, "shortage", shortage)
+    found = list(speed.measure(PAIR[1:], [160, 16], 16, mode="inference"))
+    # The longer one needs more.
     assert [row.get("not_run") for row in found] == ["too much", None]
-    assert "seconds" not in found[0] and found[1]["seconds"] > 0
+    assert [row.get("seconds") for row in found] == [None, 2.0]
 
 
 def out_of_memory():
@@ -192,44 +264,45 @@ def out_of_memory():
 
 
 def dead():
-    raise alone.ProcessEnded("a peer: its process was ended")
+    raise alone.ProcessEnded("another: its process was ended")
 
 
 def dead_later(made=[]):  # noqa: B006
     made.append("a call")
-    if len(made) > 2:
+    if len(made) > 1:
         dead()
 
 
+def changed(monkeypatch, module, **changes):
+    """Lets a module prepare a Transformer, but with changes."""
+    prepare = calls.prepare
+
+    def prepared(name, *arguments):
+        model = prepare(name, *arguments)
+        return replace(model, **changes) if name == "transformer" else model
+
+    monkeypatch.setattr(module, "prepare", prepared)
+
+
 @pytest.mark.parametrize(
-    "call, reason",
+    "changes, reason",
     [
-        (out_of_memory, "memory ran out"),
-        (dead, "a peer: its process was ended"),
-        (dead_later, "a peer: its process was ended"),
+        ({"call": out_of_memory}, "memory ran out"),
+        ({"call": dead}, "another: its process was ended"),
+        ({"call": dead_later}, "another: its process was ended"),
+        ({"call": None, "not_run": "it did not start"}, "it did not start"),
     ],
+    ids=["memory", "dead", "dead later", "not started"],
 )
-def test_a_call_without_memory_costs_no_other_row(call, reason, monkeypatch):
-    prepare = calls.prepare
-
-    def prepared(name, *arguments):
-        found = prepare(name, *arguments)
-        return found._replace(call=call) if name == "transformer" else found
-
-    monkeypatch.setattr(speed, "prepare", prepared)
-    lost, kept = speed.measure(PAIR, [16], 16, 1)
-    assert reason in lost["not_run"] and kept["seconds"] > 0
-
-
-def test_a_peer_that_cannot_start_costs_no_other_row(monkeypatch):
-    prepare = calls.prepare
-
-    def prepared(name, *arguments):
-        return dead() if name == "transformer" else prepare(name, *arguments)
-
-    monkeypatch.setattr(speed, "prepare", prepared)
-    lost, kept = speed.measure(PAIR, [16], 16, 1)
-    assert "a peer: its process" in lost["not_run"] and kept["seconds"] > 0
+def test_a_model_that_fails_costs_no_other_row(changes, reason, monkeypatch):
+    closed = []
+    two_seconds(monkeypatch, speed)
+    close = {"close": lambda: closed.append("transformer")}
+    changed(monkeypatch, speed, **changes, **close)
+    lost, measured = speed.measure(PAIR, [16], 16, mode="inference")
+    assert lost["not_run"] == reason and "seconds" not in lost
+    assert measured["seconds"] == 2.0 and "ratio_to_transformer" in measured
+    assert closed
 
 
 def test_nothing_measured_is_no_picture(tmp_path):
@@ -237,103 +310,128 @@ def test_nothing_measured_is_no_picture(tmp_path):
         rows.plot([{"benchmark": "speed", "not_run": "x"}], tmp_path / "speed.png")
 
 
-def test_floor_rows():
-    *products, total = floor.measure(PAIR[1:], [16], tokens_per_batch=32, rounds=1)
-    assert {row["benchmark"] for row in products} == {"floor"}
-    seconds = sum(row["seconds"] for row in products)
-    assert total["products_seconds"] == pytest.approx(seconds, abs=0.01)
-    assert total["seconds"] > 0
+def test_products_rows(monkeypatch):
+    two_seconds(monkeypatch, products, **{products.STEP: [900.0]})
+    prepared_at_once(monkeypatch, calls)
+    *each, total = products.measure(PAIR[1:], [16], tokens_per_batch=32)
+    assert {row["benchmark"] for row in each} == {"products"}
+    stated = models.products(models.build(PAIR[1], "small"), 2, 16)
+    assert [(row["product"], row["count"], row["seconds"]) for row in each] == [
+        (product.name, product.count, 2.0 * product.count) for product in stated
+    ]
+    assert total["benchmark"] == "products_total" and total["seconds"] == 900
+    taken = 2.0 * sum(product.count for product in stated)
+    assert total["products_seconds"] == taken
+    assert total["products_share"] == pytest.approx(taken / 900, abs=0.001)
 
 
 def test_profile_rows():
-    rows = list(profile.measure(["transevolve-fullff-1-linear"], [16], 32))
-    assert {row["part"] for row in rows} == set(profile.PARTS)
-    assert sum(row["share"] for row in rows) == pytest.approx(1, abs=0.01)
-    products = next(row for row in rows if row["part"] == "matrix products")
-    assert products["operations"] >= 15 and products["busy_seconds"] > 0
+    found = list(profile.measure(["transevolve-fullff-1-linear"], [16], 32))
+    assert {row["part"] for row in found} == set(profile.PARTS)
+    assert sum(row["share"] for row in found) == pytest.approx(1, abs=0.01)
+    busy = [row["busy_seconds"] for row in found]
+    assert busy == sorted(busy, reverse=True)
+    counts = {row["part"]: row["operations"] for row in found}
+    # Of each kernel a product and its two gradients.
+    assert counts["matrix products"] >= 15
+
+
+@pytest.mark.parametrize("module", [profile, products])
+def test_what_cannot_be_called_is_neither_profiled_nor_timed(module, monkeypatch):
+    changed(monkeypatch, calls, call=out_of_memory)
+    (row,) = module.measure(PAIR[:1], [16], tokens_per_batch=16)
+    assert row["not_run"] == "memory ran out" and row["model"] == PAIR[0]
 
 
 def shallow_peak(*arguments):
+    """What `memory.peak` says, in a process that `quick` has not changed."""
     models.variant_config = shallow_variant
-    return memory_peak(*arguments)
+    return memory.peak(*arguments)
 
 
-def peak_of(call, monkeypatch):
-    """A row's figures for a call that is predicted to take 70 bytes."""
-    prepared = calls.Prepared(call, bytes=70, parameters=0, products=[])
-    monkeypatch.setattr(memory, "prepare", lambda *_: prepared)
-    return memory_peak("transformer", Setting(), 1, 16)
+def in_a_fork(title, function, *arguments):
+    """As `run_alone`, which imports TensorFlow anew; test_scripts.py has that."""
+    return forked.call(shallow_peak, *arguments)
 
 
-def test_what_is_predicted_not_to_fit_is_not_called(monkeypatch):
-    monkeypatch.setattr(memory, "shortage", lambda wanted, *_, **__: f"{wanted} bytes")
-    found = peak_of(lambda: pytest.fail("was called"), monkeypatch)
-    assert found == {"not_run": "70 bytes"}
+def test_memory_grows_with_the_length(monkeypatch):
+    monkeypatch.setattr(memory, "run_alone", in_a_fork)
+    short, long = memory.measure(
+        PAIR[:1], [16, 1500], tokens_per_batch=1500, mode="inference"
+    )
+    # A layer makes A and its softmax, 8 heads of 1500 x 1500 each.
+    square = 8 * 1500**2 * 4 / 2**20
+    assert long["peak_memory_mb"] - short["peak_memory_mb"] > 0.5 * square
+    assert long["predicted_memory_mb"] - short["predicted_memory_mb"] > 0.5 * square
 
 
-def test_what_runs_out_of_memory_has_no_peak(monkeypatch):
-    assert peak_of(out_of_memory, monkeypatch) == {"not_run": "memory ran out"}
+def measured_memory(monkeypatch, peak, *arguments, **setting):
+    """Rows of memory whose figures `peak` gives, or why it cannot."""
+    monkeypatch.setattr(memory, "run_alone", lambda title, _, *given: peak(*given))
+    return list(memory.measure(*arguments, **setting))
 
 
-def peak_or_exit(name, setting, batch_size, length):
-    if length == 24:
-        raise SystemExit(3)
-    return {"peak_memory_mb": 100}
+def test_memory_is_set_against_what_was_measured_before(monkeypatch):
+    names = ["transevolve-fullff-1-none", *PAIR]
+    peaks = {"transformer": 150, "transevolve-fullff-1": 300}
+    asked = []
 
+    def peak(name, setting, batch_size, length):
+        asked.append((name, setting["causal"], batch_size, length))
+        return {"peak_memory_mb": peaks.get(name, 100)}
 
-def test_what_ended_a_process_is_said(monkeypatch):
-    monkeypatch.setattr(memory, "_peak", peak_or_exit)
-    monkeypatch.setattr(alone.multiprocessing, "get_context", lambda _: forked.CONTEXT)
-    lost, kept = memory.measure(PAIR[1:], [24, 8])
-    expected = f"memory: {PAIR[1]} at 24 tokens: its process ended with code 3"
-    assert lost["not_run"] == expected and kept["peak_memory_mb"] == 100
-
-
-def fail(words):
-    raise UserError(words)
-
-
-def test_what_a_process_raises_is_raised_here(monkeypatch):
-    monkeypatch.setattr(alone.multiprocessing, "get_context", lambda _: forked.CONTEXT)
-    with pytest.raises(UserError, match="^a mistake"):
-        alone.run_alone("a call", fail, "a mistake")
-
-
-def peak_or_death(name, setting, batch_size, length):
-    if length == 24:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return {"peak_memory_mb": 100 + 2 * length}
+    found = measured_memory(monkeypatch, peak, names, [16], 32, causal=True)
+    assert asked == [(name, True, 2, 16) for name in names]
+    ratios = [
+        {name: row[name] for name in row if name.startswith("memory_")} for row in found
+    ]
+    assert ratios[:2] == [{}, {"memory_ratio_to_transformer": 1.0}]
+    assert ratios[2] == {
+        "memory_ratio_to_transformer": 2.0,
+        "memory_ratio_to_lower_bound": 3.0,
+    }
 
 
 def test_memory_goes_on_after_a_death(monkeypatch):
-    monkeypatch.setattr(memory, "_peak", peak_or_death)
-    monkeypatch.setattr(alone.multiprocessing, "get_context", lambda _: forked.CONTEXT)
+    def peak(name, setting, batch_size, length):
+        return dead() if length == 24 else {"peak_memory_mb": 100 + 2 * length}
+
     lengths = [8, 16, 24, 32, 64]
-    *rows, fit = memory.measure(PAIR[1:], lengths, tokens_per_batch=16)
-    assert [row.get("peak_memory_mb") for row in rows] == [116, 132, None, 164, 228]
-    assert "was ended by SIGKILL, as happens when memory" in rows[2]["not_run"]
+    *found, fit = measured_memory(monkeypatch, peak, PAIR[1:], lengths, 16)
+    assert [row.get("peak_memory_mb") for row in found] == [116, 132, None, 164, 228]
+    assert found[2]["not_run"] == "another: its process was ended"
     # Of one sequence a batch, as the first row is not.
     assert fit["benchmark"] == "memory_fit" and fit["megabytes"] == 100
     assert fit["kilobytes_per_token"] == 2000 and fit["largest_error"] == 0
 
 
-def test_memory_grows_with_the_length(monkeypatch):
-    monkeypatch.setattr(memory, "_peak", shallow_peak)
-    # A new process imports TensorFlow anew; test_scripts.py has one.
-    monkeypatch.setattr(alone.multiprocessing, "get_context", lambda _: forked.CONTEXT)
-    short, long = memory.measure(PAIR[:1], [16, 2000], tokens_per_batch=2000)
-    (causal,) = memory.measure(PAIR[1:], [16], causal=True)
-    assert causal["causal"] and causal["peak_memory_mb"] > 0
-    assert short["memory_ratio_to_transformer"] == 1
-    assert long["memory_ratio_to_transformer"] == 1
-    # Every layer keeps at least A, 8 heads of 2000 x 2000.
-    square = 8 * 2000**2 * 4 / 2**20
-    assert long["peak_memory_mb"] - short["peak_memory_mb"] > (LAYERS - 0.5) * square
+def peak_of(prepared, monkeypatch):
+    monkeypatch.setattr(memory, "prepare", lambda *_: prepared)
+    return memory.peak("transformer", {}, 1, 16)
+
+
+def test_what_cannot_be_called_has_no_peak(monkeypatch):
+    short, full = calls.Prepared(not_run="short"), calls.Prepared(out_of_memory)
+    assert peak_of(short, monkeypatch) == {"not_run": "short"}
+    assert peak_of(full, monkeypatch) == {"not_run": "memory ran out"}
+
+
+def test_a_peak_is_of_two_calls(monkeypatch):
+    held, made = [2**20], []
+
+    def call():
+        made.append("a call")
+        held[0] += 5 * 2**20
+
+    monkeypatch.setattr(memory, "peak_bytes", lambda: held[0])
+    found = peak_of(calls.Prepared(call, bytes=7 * 2**20), monkeypatch)
+    assert found == {"peak_memory_mb": 11, "predicted_memory_mb": 8}
 
 
 def test_random_features_come_near_softmax_attention(monkeypatch, tmp_path):
     """Their error falls as 1 / sqrt(m), and is smaller with orthogonal vectors."""
-    monkeypatch.setattr(features, "NUM_FEATURES", (64, 256, 1024, 4096))
+    monkeypatch.setattr(features, "NUM_FEATURES", (64, 256, 1024))
+    monkeypatch.setattr(features, "DRAWS", 5)
     found = list(features.measure())
     errors = {}
     for row in found:
@@ -359,21 +457,29 @@ TRANSLATION = {
 def test_parameters(monkeypatch):
     real = models.model_config
     monkeypatch.setattr(models, "variant_config", variant_config)
+    chosen = [
+        name
+        for name in variants()
+        if name.removesuffix(models.LITERAL) in variants(in_paper=True)
+    ]
+    chosen.append("transevolve-fullff-1-linear")  # all the others take long
+    monkeypatch.setattr(params, "variants", lambda: chosen)
     # The paper's numbers are of translation.
     monkeypatch.setattr(
-        parameters,
+        params,
         "model_config",
         lambda name, size: (
             real(name, size) if size == "base" else shallow(real(name, size))
         ),
     )
     draw_no_rotations(monkeypatch)
-    found = list(parameters.measure())
-    assert {(row["task"], row["model"]) for row in found} >= {
+    found = list(params.measure())
+    assert [(row["task"], row["model"]) for row in found] == [
         (task, name)
-        for task in ("wmt14", *parameters.CLASSIFICATION)
-        for name in variants(in_paper=True)
-    }
+        for task in ("wmt14", *params.CLASSIFICATION)
+        for name in chosen
+        if not name.endswith(models.LITERAL)
+    ]
     for row in found:
         if row["task"] == "wmt14" and row["model"] in TRANSLATION:
             assert row["parameters_literal"] == TRANSLATION[row["model"]]
@@ -382,15 +488,23 @@ def test_parameters(monkeypatch):
                 row["published"] - 1,
             )
         else:
-            has_literal_form = row["model"] + models.LITERAL in variants()
+            has_literal_form = row["model"] + models.LITERAL in chosen
             assert ("parameters_literal" in row) == has_literal_form
 
 
-@pytest.mark.parametrize("name", ["bert", *models.PEERS])
-def test_models_that_cannot_be_had_are_named(name, monkeypatch):
-    monkeypatch.setattr(models.importlib.util, "find_spec", lambda name: None)
+@pytest.mark.parametrize("name", ["bert", *models.LIBRARIES])
+def test_models_that_are_not_available_are_named(name, monkeypatch):
+    monkeypatch.setattr(calls.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=f"--models: .*{name}"):
         list(speed.measure([name], [16]))
+
+
+def test_keras_hub_is_timed(monkeypatch):
+    two_seconds(monkeypatch, speed)
+    (row,) = speed.measure([models.KERAS_HUB], [16], 16, mode="inference")
+    assert row["seconds"] == 2.0
+    with pytest.raises(UserError, match="--models: .*'keras-hub'"):
+        list(profile.measure([models.KERAS_HUB], [16]))
 
 
 def test_markdown_says_once_what_all_rows_share():
@@ -408,47 +522,106 @@ def test_markdown_says_once_what_all_rows_share():
 
 
 def test_decode_rows(monkeypatch):
-    monkeypatch.setattr(decoding, "VOCABULARY_SIZE", 50)
-    names = ["transformer", "transevolve-randomff-1"]
-    rows = list(decoding.measure(names, [3, 20], "small", 2, 2, 5, rounds=2))
-    expected = [(name, length) for name in names for length in (3, 20)]
-    assert [(row["model"], row["length"]) for row in rows] == expected
-    for row in rows:
-        assert row["ratio_to_recomputing"] > 0 and row["ratio_to_transformer"] > 0
-        speed = 2 * row["length"] / row["seconds"]
-        assert row["tokens_per_second"] == pytest.approx(speed, rel=0.1)
-    assert [row["growth_of_step"] for row in rows if row["length"] == 3] == [1, 1]
+    monkeypatch.setattr(decode, "VOCABULARY_SIZE", 50)
+    # A second for the encoder and one a step; three times that without a cache.
+    factor = {"transformer": 2.0, "transevolve-randomff-1": 1.0}
+
+    def seconds(call):
+        name, length = call
+        bare = name.removesuffix(decode.RECOMPUTED)
+        return [(3 if bare != name else 1) * factor[bare] * (1 + length)] * 3
+
+    made_up(monkeypatch, decode, seconds)
+    # What is searched, test_recomputing and test_scripts.py have.
+    monkeypatch.setattr(decode, "_search", lambda *_: lambda sources, length: None)
+    monkeypatch.setattr(decode, "_encoding", lambda *_: lambda: None)
+    found = list(decode.measure(list(factor), [3, 20], "small", 2, 2, 5))
+    expected = [(name, length) for name in factor for length in (3, 20)]
+    assert [(row["model"], row["length"]) for row in found] == expected
+    for row in found:
+        taken = factor[row["model"]] * (1 + row["length"])
+        assert row["seconds"] == taken
+        assert row["tokens_per_second"] == round(2 * row["length"] / taken, 1)
+        assert row["sentences_per_second"] == round(2 / taken, 2)
+        assert row["milliseconds_per_step"] == 1000 * factor[row["model"]]
+        assert row["growth_of_step"] == 1 and row["ratio_to_recomputing"] == 3
+        assert row["ratio_to_transformer"] == 2 / factor[row["model"]]
     # float32: keys and values of each layer; K, b^l and values of one block.
-    assert rows[0]["cache_bytes_per_token"] == 4 * LAYERS * 2 * 256
-    assert rows[2]["cache_bytes_per_token"] == 4 * (2 * 256 + LAYERS * (8 + 256))
+    assert found[0]["cache_bytes_per_token"] == 4 * LAYERS * 2 * WIDTH
+    slots = 2 * WIDTH + LAYERS * (HEADS + WIDTH)
+    assert found[2]["cache_bytes_per_token"] == 4 * slots
 
 
 def test_steps_are_those_since_the_length_before():
     seconds = {("m", 0): [1.0, 2.0], ("m", 10): [2.0, 4.0], ("m", 30): [8.0, 8.0]}
-    steps = decoding._milliseconds_per_step(seconds, "m", [10, 30])
+    steps = decode._milliseconds_per_step(seconds, "m", [10, 30])
     assert steps == {10: [100.0, 200.0], 30: [300.0, 200.0]}
 
 
-@pytest.mark.parametrize(
-    "task, names, lengths",
-    [("classification", PAIR[:1], [8, 40]), ("translation", PAIR[1:], [8])],
-    ids=["classification", "translation"],
-)
-def test_served_models(task, names, lengths, monkeypatch):
-    monkeypatch.setattr(models, "NUM_SUBWORDS", 400)
-    found = list(serving.measure(names, lengths, task=task, batch_size=3, rounds=2))
-    assert [row["model"] for row in found] == names * len(lengths)
-    for row in found:
-        assert row["p99_ms"] >= row["p50_ms"] > 0 and row["load_seconds"] > 0
-        assert row["texts_per_second"] > 0 and row["disk_mb"] > 0
-        assert row["time_to_evaluation"] > 0 and row["latency_to_predict"] > 0
-    ratio = 1.0 if names == ["transformer"] else None
-    assert {row.get("latency_to_transformer") for row in found} == {ratio}
+@pytest.fixture
+def answers(monkeypatch):
+    """What is served, by its name; an export takes two seconds, all else takes one."""
+    answers = {}
+
+    def interleave(given, rounds, title):
+        answers.update({name: call() for name, call in given.items()})
+        return {
+            name: [1.0] * 3 if isinstance(name, tuple) else TWO_SECONDS
+            for name in given
+        }
+
+    monkeypatch.setattr(serve, "interleave", interleave)
+    return answers
 
 
-def test_decode_wants_rising_lengths():
+def check_served(row):
+    assert (row["p50_ms"], row["p99_ms"]) == (2000, 3960)
+    assert row["texts_per_second"] == 1.5
+    assert (row["latency_to_predict"], row["time_to_evaluation"]) == (2.0, 2.0)
+
+
+def test_classifiers_are_served(answers):
+    short, long = serve.measure(PAIR[:1], [8, 40], batch_size=3)
+    assert (short["length"], long["length"]) == (8, 40)
+    for row in (short, long):
+        check_served(row)
+        assert row["latency_to_transformer"] == 1.0
+    # An export holds its weights, and little more.
+    weights = 4 * models.build(PAIR[0], "small").count_params() / 1e6
+    assert weights < short["disk_mb"] < weights + 2
+    scores, *_ = answers[PAIR[0]]
+    assert len(scores) == sum(map(len, answers[PAIR[0], "evaluation"])) == 3
+
+
+class Unsaved:
+    """A `serve.Export` that is not written, which takes long."""
+
+    load_seconds = num_bytes = 0
+
+    def __init__(self, text_model, folder):
+        self._text_model = text_model
+
+    def answering(self, texts):
+        return lambda: self._text_model.outputs("serving_default", texts)
+
+
+def test_translators_are_served(answers, monkeypatch):
+    monkeypatch.setattr(models, "NUM_SUBWORDS", 300)
+    monkeypatch.setattr(serve, "NUM_LINES", 200)
+    monkeypatch.setattr(serve, "Export", Unsaved)
+    serve._tokenizer.cache_clear()
+    (row,) = serve.measure(PAIR[1:], [8], task="translation", batch_size=3)
+    serve._tokenizer.cache_clear()
+    check_served(row)
+    assert "latency_to_transformer" not in row
+    served = [text["translation"].decode() for text in answers[PAIR[1]]]
+    assert len(served) == len(answers[PAIR[1], "evaluation"]) == 3
+    assert served[0] == answers[PAIR[1], "evaluation"][0]
+
+
+def test_decode_needs_rising_lengths():
     with pytest.raises(UserError, match="--lengths.*rising.*64, 16"):
-        list(decoding.measure(["transformer"], [64, 16]))
+        list(decode.measure(["transformer"], [64, 16]))
 
 
 @pytest.mark.parametrize(
@@ -465,8 +638,8 @@ def test_recomputing_finds_what_the_cache_finds(config):
         )
 
     found = [
-        search(decoding.cached_step, model.empty_cache),
-        search(decoding.recomputing_step, decoding.Prefixes.empty),
+        search(decode.cached_step, model.empty_cache),
+        search(decode.recomputing_step, SlotMap.empty),
     ]
     np.testing.assert_array_equal(found[0].tokens, found[1].tokens)
     np.testing.assert_allclose(found[0].scores, found[1].scores, rtol=1e-4)

@@ -1,25 +1,43 @@
-"""What is left of a process when the one that made it is killed: nothing."""
+"""Processes and threads: how long they may take, and what is left of them: nothing."""
 
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from common.processes import ending, within
 from tests.conftest import ROOT
 
-CALLS = {
-    "benchmarks.alone.run_alone": "run_alone('it', sleep)",
-    "reproduction.running.in_own_process": "in_own_process(sleep)",
-}
+
+def test_what_takes_longer_is_left_behind():
+    start = time.monotonic()
+    with pytest.raises(TimeoutError):
+        within(0.1, lambda: time.sleep(2))
+    assert time.monotonic() - start < 1.5
+    assert within(60, lambda: "done") == "done"
+    with pytest.raises(KeyError, match="a mistake"):
+        within(60, lambda: {}["a mistake"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CALLS)
-def test_no_orphan_is_left(name):
-    module, function = name.rsplit(".", 1)
+@pytest.mark.parametrize(
+    "code, said",
+    [
+        (3, "its process ended with code 3"),
+        (-signal.SIGTERM, "its process was ended by SIGTERM"),
+        (-40, "its process was ended by signal 40"),
+    ],
+)
+def test_how_a_process_ended_is_said(code, said):
+    assert ending(code) == said
+
+
+def test_a_process_ends_with_the_one_that_made_it():
     code = (
-        f"from {module} import {function}; from tests.common.sleeper import sleep; "
-        + CALLS[name]
+        "import multiprocessing; from tests.common.sleeper import sleep; "
+        "process = multiprocessing.get_context('spawn').Process(target=sleep); "
+        "process.start(); process.join()"
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
-from common.writable import check_writable_file, check_writable_folder
+from common.paths import check_writable_file, check_writable_folder
 from tests.conftest import ROOT
 
 
@@ -142,7 +142,7 @@ def test_mounts(tmp_path):
     script = f"""
 from pathlib import Path
 from common.errors import UserError
-from common.writable import check_writable_file, check_writable_folder
+from common.paths import check_writable_file, check_writable_folder
 check_writable_folder(Path("{tmp_path}/mounted"), "--output")
 check_writable_folder(Path("{tmp_path}/mounted/new"), "--output", True)
 for check, path, *more in [

@@ -142,6 +142,16 @@ def test_the_file_says_how_to_run_it(task):
     assert all(f"`{preset}`" in module.__doc__ for preset in module.PRESETS)
 
 
+def test_a_config_shares_no_field_with_another():
+    module = importlib.import_module("configs.imdb")
+    config = module.get_config()
+    config.train.steps, config.data.dir = 5, "here"
+    config.model.num_heads = 4
+    other = module.get_config()
+    assert (other.train.steps, other.data.dir) == (None, None)
+    assert other.train.validate_every is None and other.model.num_heads == 8
+
+
 def test_a_field_that_nothing_reads_is_refused():
     config = importlib.import_module("configs.imdb").get_config()
     with config.unlocked():

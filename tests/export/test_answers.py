@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import serving
+from benchmarks import serve
 from data import DATASETS
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
@@ -245,7 +245,8 @@ def test_megabytes_take_no_more_memory_than_is_said(
     task, name, tmp_path, record_property
 ):
     longest = {"classification": 2048, "translation": 1024}[task]
-    model = serving.SERVED[task](name, "base", longest, tmp_path)
+    model = serve.SERVED[task](name, "base", longest)
+    model.text_model.save(tmp_path / name)
     client = Client(tmp_path / name, model.text_model.modules)
     client.ask("serving_default", text=["a film"])
     texts = ["word " * 200_000] * 4

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from common.cache import NO_LOCKS
 from common.errors import UserError
-from common.paths import is_remote
-from common.writable import check_writable_folder
+from common.paths import check_writable_folder, is_remote
 
 NAME = "lock"
 

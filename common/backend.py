@@ -1,7 +1,7 @@
-"""What training and answering need of the environment; importing this checks it.
+"""Checks the backend of Keras, and what else the environment decides, when imported.
 
-It comes before TensorFlow, which imports Keras, which reads the environment once. The
-models alone run on other backends, and do not import this.
+Training and answering import it before TensorFlow, which imports Keras, which reads the
+environment once. The models alone run on other backends, and do not import it.
 
 Raises:
   UserError: if Keras or Python was told to be what this code cannot use.

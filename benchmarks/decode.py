@@ -1,9 +1,9 @@
 """Seconds of a beam search, models side by side, with a cache and without."""
 
+import functools
 import itertools
 import statistics
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 import keras
 import numpy as np
@@ -11,11 +11,12 @@ import tensorflow as tf
 from keras import ops
 
 from benchmarks import models
-from benchmarks.timing import interleave, speedup
+from benchmarks.calls import Setting, check
+from benchmarks.timing import interleave, speedup, summary
 from common.errors import UserError
 from decoding.beam_search import beam_search
 from models import build_encoder_decoder
-from models.attention.cache import State, longer, num_bytes
+from models.attention.cache import SlotMap, num_bytes
 from models.convert import fold_rotations
 
 VOCABULARY_SIZE = 32_000
@@ -32,7 +33,7 @@ def measure(
     source_length: int = 32,
     recompute: bool = True,
     rounds: int = 5,
-    jit_compile: bool = False,
+    xla: bool = False,
 ) -> Iterator[dict]:
     """Times searches of all models and lengths by turns; yields a row for each.
 
@@ -54,12 +55,12 @@ def measure(
       source_length: tokens of a sentence.
       recompute: time the models without a cache, too; slow.
       rounds: that count.
-      jit_compile: by XLA.
+      xla: compile by XLA.
 
     Raises:
       UserError: if a model is unknown or has no decoder, or lengths do not rise.
     """
-    models.check(names, decoding=True)
+    check(names, Setting(size=size, task="translation"))
     if any(long <= short for short, long in itertools.pairwise(lengths)):
         raise UserError(f"--lengths: expected rising numbers, found {lengths}")
     sources = np.random.default_rng(0).integers(
@@ -72,30 +73,29 @@ def measure(
         model = build_encoder_decoder(models.model_config(name, size), VOCABULARY_SIZE)
         model = fold_rotations(model)
         cache_bytes[name] = num_bytes(model.decoder.empty_cache(1, 1))
-        calls[name, 0] = _encoding(model, sources, jit_compile)
+        calls[name, 0] = _encoding(model, sources, xla)
         steps = {name: (cached_step, model.empty_cache)}
         if recompute:
-            steps[name + RECOMPUTED] = (recomputing_step, Prefixes.empty)
+            steps[name + RECOMPUTED] = (recomputing_step, SlotMap.empty)
         for kind, step in steps.items():
-            search = _search(model, *step, beam_size, lengths[-1], jit_compile)
+            search = _search(model, *step, beam_size, lengths[-1], xla)
             for length in lengths:
-                calls[kind, length] = _searching(search, sources, length)
+                calls[kind, length] = functools.partial(search, sources, length)
 
     seconds = interleave(calls, rounds, "decoding")
     for name, length in itertools.product(names, lengths):
-        times = seconds[name, length]
-        median = statistics.median(times)
+        times = summary(seconds[name, length], 4)
+        median = statistics.median(seconds[name, length])
         steps = _milliseconds_per_step(seconds, name, lengths)
         row = {
             "benchmark": "decode",
             "model": name,
             "size": size,
-            "xla": jit_compile,
+            "xla": xla,
             "beam": beam_size,
             "batch": batch_size,
             "length": length,
-            "seconds": round(median, 4),
-            "spread": round(max(times) - min(times), 4),
+            **times,
             "sentences_per_second": round(batch_size / median, 2),
             "tokens_per_second": round(batch_size * length / median, 1),
             "milliseconds_per_step": round(statistics.median(steps[length]), 2),
@@ -125,16 +125,18 @@ def _milliseconds_per_step(seconds, name, lengths):
     }
 
 
-def _encoding(model, sources, jit_compile) -> Callable:
-    @tf.function(jit_compile=jit_compile)
-    def encode(sources):
-        return tf.nest.flatten(model.source_cache(sources))
-
+def _encoding(model, sources, xla):
+    encode = tf.function(
+        lambda sources: tf.nest.flatten(model.source_cache(sources)),
+        jit_compile=xla,
+    )
     return lambda: [array.numpy() for array in encode(sources)]
 
 
-def _search(model, make_step, empty_cache, beam_size, max_length, jit_compile):
-    @tf.function(jit_compile=jit_compile)
+def _search(model, make_step, empty_cache, beam_size, max_length, xla):
+    """A function of sources and a length that translates them to that many tokens."""
+
+    @tf.function(jit_compile=xla)
     def search(sources, lengths):
         return beam_search(
             make_step(model, sources),
@@ -147,12 +149,10 @@ def _search(model, make_step, empty_cache, beam_size, max_length, jit_compile):
             end=VOCABULARY_SIZE,
         ).scores
 
-    return search
+    def call(sources, length):
+        return search(sources, tf.fill([sources.shape[0]], length)).numpy()
 
-
-def _searching(search, sources, length) -> Callable:
-    lengths = tf.fill([sources.shape[0]], length)
-    return lambda: search(sources, lengths).numpy()
+    return call
 
 
 def cached_step(model, sources):
@@ -165,45 +165,21 @@ def cached_step(model, sources):
     return step
 
 
-class Prefixes(NamedTuple):
-    """For `recomputing_step`: each hypothesis's tokens, as a leaf of a cache.
-
-    Attributes:
-      tokens: int32 (batch, beams, positions).
-    """
-
-    tokens: Any
-
-    grows = True
-
-    @classmethod
-    def empty(cls, batch_size, beams):
-        return cls(ops.zeros((batch_size, beams, 0), "int32"))
-
-    def grow(self, positions):
-        return Prefixes(longer(self.tokens, positions, axis=2))
-
-    def settle(self, position):
-        return self
-
-    def hand_on(self, before, parents, active):
-        state = State(self.tokens).hand_on(State(before.tokens), parents, active)
-        return Prefixes(state.value)
-
-
 def recomputing_step(model, sources):
     """Runs the decoder over each hypothesis from its start; the encoder only once.
 
-    Shapes are static, as those of the cached step: positions to come are padding.
+    The cache is a `SlotMap` that holds each hypothesis's tokens: a beam that goes on
+    from another takes them over. Shapes are static, as those of the cached step:
+    positions to come are padding.
     """
     encoded = model.encode(sources, training=False)
     source_mask = sources != 0
 
     def step(tokens, cache, position):
         batch_size, beams = tokens.shape
-        now = ops.arange(cache.tokens.shape[2]) == position
-        cache = Prefixes(ops.where(now, tokens[:, :, None], cache.tokens))
-        prefixes = ops.reshape(cache.tokens, (batch_size * beams, -1))
+        now = ops.arange(cache.owners.shape[2]) == position
+        cache = SlotMap(ops.where(now, tokens[:, :, None], cache.owners))
+        prefixes = ops.reshape(cache.owners, (batch_size * beams, -1))
         decoded = model.decoder(
             model.embedding(prefixes),
             ops.repeat(encoded, beams, axis=0),

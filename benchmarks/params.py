@@ -18,7 +18,7 @@ from models import (
 )
 
 BERT_UNCASED = 30_522
-TRANSLATION_VOCABULARY = 32_000
+SUBWORDS = 32_000
 # Task: the dataset, and the size of its vocabulary.
 CLASSIFICATION = {
     "ag_news": ("ag_news", BERT_UNCASED),
@@ -40,43 +40,27 @@ def measure() -> Iterator[dict]:
     """
     names = [name for name in variants() if not name.endswith(LITERAL)]
     for name in names:
-        if not can_decode(model_config(name, "base")):
-            continue
-        row = {
-            "benchmark": "params",
-            "task": "wmt14",
-            "model": name,
-            "size": "base",
-            **_forms(name, "base", _translation),
-        }
-        if name in TRANSLATION_PARAMETERS:
-            row["published"] = TRANSLATION_PARAMETERS[name]
-        yield row
+        if can_decode(model_config(name, "base")):
+            row = _row("wmt14", name, "base", build_encoder_decoder, SUBWORDS)
+            if name in TRANSLATION_PARAMETERS:
+                row["published"] = TRANSLATION_PARAMETERS[name]
+            yield row
     for task, (dataset, vocabulary_size) in CLASSIFICATION.items():
-        num_classes = len(DATASETS[dataset].CLASS_NAMES)
-
-        def classifier(config, sizes=(vocabulary_size, num_classes)):
-            return count_parameters(build_classifier(config, *sizes))
-
+        sizes = vocabulary_size, len(DATASETS[dataset].CLASS_NAMES)
         for name in names:
-            yield {
-                "benchmark": "params",
-                "task": task,
-                "model": name,
-                "size": "small",
-                **_forms(name, "small", classifier),
-            }
+            yield _row(task, name, "small", build_classifier, *sizes)
 
 
-def _forms(name, size, count_one):
+def _row(task, name, size, build, *sizes):
+    def count(name):
+        return count_parameters(build(model_config(name, size), *sizes))
+
+    row = {"benchmark": "params", "task": task, "model": name, "size": size}
     # Shapes are enough, and values take long to draw.
     with keras.StatelessScope(initialize_variables=False):
-        row = {"parameters": count_one(model_config(name, size))}
+        row["parameters"] = count(name)
         if name + LITERAL in variants():
-            row["parameters_literal"] = count_one(model_config(name + LITERAL, size))
+            row["parameters_literal"] = count(name + LITERAL)
+    # Keras remembers them, and would draw them all when the next such scope ends.
+    keras.utils.clear_session(free_memory=False)
     return row
-
-
-def _translation(config):
-    model = build_encoder_decoder(config, TRANSLATION_VOCABULARY)
-    return count_parameters(model)

@@ -39,9 +39,12 @@ def test_a_script_says_what_to_set(message):
 
 @pytest.mark.parametrize("message", ENVIRONMENTS)
 def test_python_says_what_to_set(message):
-    for module in ("run import load_run", "train import train_and_evaluate"):
+    for module in (
+        "evaluation.run import load_run",
+        "training.train import train_and_evaluate",
+    ):
         result = subprocess.run(
-            [sys.executable, "-c", f"from training.{module}"],
+            [sys.executable, "-c", f"from {module}"],
             cwd=ROOT,
             env={**os.environ, **ENVIRONMENTS[message]},
             capture_output=True,

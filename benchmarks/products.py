@@ -1,0 +1,77 @@
+"""The matrix products of a training step, each alone, beside the whole step."""
+
+import statistics
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from benchmarks.calls import Setting, check, each
+from benchmarks.timing import interleave
+from common.errors import UserError
+from models.products import Product
+
+STEP = "training step"
+SIDES = (("a", "left"), ("b", "right"))
+
+
+def measure(
+    names: list[str],
+    lengths: list[int],
+    size: str = "small",
+    tokens_per_batch: int = 4000,
+    rounds: int = 5,
+) -> Iterator[dict]:
+    """Times every product of a training step alone, by turns with the step itself.
+
+    The sum of the products is a lower bound of the step's time. Yields a row for each
+    product, with the seconds of all its calls in a step, and one for all of them
+    together. float32; arguments as for `speed.measure`.
+
+    Raises:
+      UserError: if a model is unknown or not installed.
+    """
+    setting = Setting(size=size)
+    check(names, setting)
+    each_model = each("products", names, lengths, setting, tokens_per_batch)
+    for row, prepared in each_model:
+        if prepared.not_run:
+            yield row
+            continue
+        name = row["model"]
+        if not prepared.products:
+            raise UserError(f"--models: {name}: its encoder states no products")
+        calls = {product: _alone(product) for product in prepared.products}
+        title = f"{name}, {row['length']} tokens"
+        seconds = interleave({**calls, STEP: prepared.call}, rounds, title)
+        total = 0
+        for product in calls:
+            taken = product.count * statistics.median(seconds[product])
+            total += taken
+            yield {
+                **row,
+                "product": product.name,
+                "count": product.count,
+                "seconds": round(taken, 4),
+                "gflops_per_second": round(product.operations / taken / 1e9, 1),
+            }
+        step_seconds = statistics.median(seconds[STEP])
+        gflop = sum(product.operations for product in calls) / 1e9
+        yield {
+            **row,
+            "benchmark": "products_total",
+            "gflop": round(gflop, 1),
+            "products_seconds": round(total, 4),
+            "seconds": round(step_seconds, 4),
+            "products_share": round(total / step_seconds, 3),
+        }
+
+
+def _alone(product: Product):
+    """A function that makes one call of the product, on random numbers."""
+    a, b, c = product.sizes
+    flags = {f"transpose_{x}": product.transposed == side for x, side in SIDES}
+    left = (b, a) if flags["transpose_a"] else (a, b)
+    right = (c, b) if flags["transpose_b"] else (b, c)
+    left, right = (tf.random.normal((product.batch, *shape)) for shape in (left, right))
+    multiply = tf.function(lambda: tf.matmul(left, right, **flags)[0, 0, 0])
+    return lambda: multiply().numpy()
