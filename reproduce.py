@@ -110,7 +110,7 @@ def _table():
 
 
 def _report():
-    from reproduction.report.build import report
+    from reproduction.report.page import report
 
     print(report(REPORT.value))
 

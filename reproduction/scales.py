@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from configs.published import SYSTEMS
 from models import variants
-from reproduction.experiment import Experiment, Setting
+from reproduction.experiment import Experiment
 
 
 class Scale(NamedTuple):
@@ -13,9 +13,9 @@ class Scale(NamedTuple):
     Attributes:
       name: of its folder.
       meaning: what its figures may be taken for, a sentence.
-      seeds: how many runs there are of each kind, if not asked otherwise.
+      seeds: how many runs there are of each kind.
       fidelity_seeds: the same, of the fidelity table.
-      settings: {task: how it runs}; the tasks are the paper's.
+      tasks: {task of the paper: how it runs}.
       variants: {variant that runs: what it changes}.
       systems: the same, of variants that are other systems of the paper's tables.
       learning_rates: (lr_max, warm-up) of Figure 2.
@@ -28,11 +28,11 @@ class Scale(NamedTuple):
     meaning: str
     seeds: int
     fidelity_seeds: int
-    settings: dict[str, Setting]
+    tasks: dict[str, Experiment]
     variants: dict[str, dict]
     systems: dict[str, dict]
     learning_rates: list[tuple[float, int]]
-    fidelity: dict[str, Setting]
+    fidelity: dict[str, Experiment]
     timing: dict
     memory_lengths: list[int]
 
@@ -41,13 +41,32 @@ class Scale(NamedTuple):
         """Whether its figures may be set beside the paper's as the same measure."""
         return self.name == "paper"
 
-    def experiment(
-        self, setting: Setting, variant: str, changes: dict | None = None, **others
-    ) -> Experiment:
-        """A run at this scale; arguments as for `Experiment`."""
-        own = {**self.systems, **self.variants}.get(variant, {})
-        changes = {**own, **(changes or {})}
-        return Experiment(setting, variant, changes=changes, **others)
+    def with_seeds(self, seeds: int | None) -> "Scale":
+        """The same with so many runs of each kind; None leaves the scale as it is."""
+        return self._replace(seeds=seeds, fidelity_seeds=seeds) if seeds else self
+
+    def each_seed(
+        self,
+        task: Experiment,
+        variant: str,
+        choice: str = "",
+        changes: dict | None = None,
+        seeds: int | None = None,
+    ) -> list[Experiment]:
+        """The runs of a task and a variant that differ in their seed alone.
+
+        Args:
+          task: how it runs.
+          variant: of the model.
+          choice, changes: what the runs change beside; see `Experiment`.
+          seeds: how many, if not `seeds` of the scale.
+        """
+        changes = {
+            **{**self.systems, **self.variants}.get(variant, {}),
+            **(changes or {}),
+        }
+        one = task.changed(changes, variant=variant, choice=choice)
+        return [one._replace(seed=seed) for seed in range(seeds or self.seeds)]
 
 
 PAPER_VARIANTS = {name: {} for name in variants(in_paper=True)}
@@ -65,10 +84,10 @@ FOLDERS = {
 }
 
 
-def _classification(overrides: dict[str, dict]) -> dict[str, Setting]:
-    """By the presets `laptop`, with overrides for each task."""
+def _classification(changes: dict[str, dict]) -> dict[str, Experiment]:
+    """By the presets `laptop`, with changes for each task."""
     return {
-        task: Setting(
+        task: Experiment(
             task,
             task,
             "laptop",
@@ -77,28 +96,28 @@ def _classification(overrides: dict[str, dict]) -> dict[str, Setting]:
             needs_folder=task != "listops",
             test_at_validations=True,
         )
-        for task, fields in overrides.items()
+        for task, fields in changes.items()
     }
 
 
-def _captions(overrides: dict) -> dict[str, Setting]:
+def _captions(changes: dict) -> dict[str, Experiment]:
     """Multi30k in place of WMT 2014, with its validation data for newstest2013."""
     return {
-        f"wmt14_en_{language}": Setting(
+        f"wmt14_en_{language}": Experiment(
             f"multi30k-en-{language}",
             "multi30k",
-            overrides={**overrides, "data.target_language": language},
+            changes={**changes, "data.target_language": language},
             folders=FOLDERS["multi30k"],
             needs_folder=True,
             splits=("validation", "test") if language == "de" else ("test",),
-            average_checkpoints=overrides["train.keep_checkpoints"],
+            average_checkpoints=changes["train.keep_checkpoints"],
         )
         for language in ("de", "fr")
     }
 
 
-def _paper(task: str, **others) -> Setting:
-    return Setting(task, task, folders=FOLDERS[task], **others)
+def _paper(task: str, **attributes) -> Experiment:
+    return Experiment(task, task, folders=FOLDERS[task], **attributes)
 
 
 PAPER = Scale(
@@ -106,7 +125,7 @@ PAPER = Scale(
     meaning="These runs have the paper's settings.",
     seeds=5,
     fidelity_seeds=3,
-    settings={
+    tasks={
         "wmt14_en_de": _paper(
             "wmt14_en_de", splits=("validation", "test"), average_checkpoints=10
         ),
@@ -142,7 +161,7 @@ CAPTIONS = {
     "decode.beam_size": 2,
     "decode.extra_length": 5,
 }
-LAPTOP_SETTINGS = {
+LAPTOP_TASKS = {
     **_classification(
         {
             "ag_news": {
@@ -182,20 +201,20 @@ LAPTOP = Scale(
     ),
     seeds=1,
     fidelity_seeds=3,
-    settings=LAPTOP_SETTINGS,
+    tasks=LAPTOP_TASKS,
     variants=PAPER_VARIANTS,
     systems=PAPER_SYSTEMS,
     learning_rates=[(rate, warmup) for rate in (0.2, 0.4) for warmup in (50, 100, 200)],
     fidelity={
         # A little longer, since what is sought is small.
-        "multi30k": Setting(
+        "multi30k": Experiment(
             "multi30k-longer",
             "multi30k",
-            overrides={**CAPTIONS, "train.steps": 300},
+            changes={**CAPTIONS, "train.steps": 300},
             folders=FOLDERS["multi30k"],
             needs_folder=True,
         ),
-        "ag_news": LAPTOP_SETTINGS["ag_news"],
+        "ag_news": LAPTOP_TASKS["ag_news"],
     },
     timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 5},
     memory_lengths=[1000, 4000],
@@ -214,7 +233,7 @@ TINY = {
     "train.warmup_steps": 2,
 }
 TINY_TEXT = {**TINY, "data.validation_examples": 8}
-SMOKE_SETTINGS = {
+SMOKE_TASKS = {
     **_classification(
         {
             "ag_news": TINY_TEXT,
@@ -242,7 +261,7 @@ SMOKE = Scale(
     meaning="A test of the machinery: four updates of tiny models.",
     seeds=1,
     fidelity_seeds=1,
-    settings=SMOKE_SETTINGS,
+    tasks=SMOKE_TASKS,
     # Two stand for five: layers are traced one by one, which is what takes time.
     variants={
         "transevolve-randomff-1": {"model.num_depths": 2},
@@ -251,8 +270,8 @@ SMOKE = Scale(
     systems={"transformer-linear": {"model.num_layers": 1}},
     learning_rates=[(0.2, 2), (0.4, 2)],
     fidelity={
-        "multi30k": SMOKE_SETTINGS["wmt14_en_de"],
-        "ag_news": SMOKE_SETTINGS["ag_news"],
+        "multi30k": SMOKE_TASKS["wmt14_en_de"],
+        "ag_news": SMOKE_TASKS["ag_news"],
     },
     timing={"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
     memory_lengths=[16],

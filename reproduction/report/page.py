@@ -2,19 +2,28 @@
 
 import base64
 import hashlib
+import logging
 import re
 import struct
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from common.paths import make_path
-from reproduction.report.runs import plain, views
+from common.errors import UserError
+from common.paths import make_path, write_whole
+from common.writable import check_writable_file
+from reproduction.comparison import DIGITS, comparison, score_title, shown
+from reproduction.differences import in_words, unusual_settings, usual_settings
+from reproduction.facts import facts
+from reproduction.learning_curves import learning_curves
+from reproduction.records import FAILED, FINISHED, UNFINISHED, Record, survey
 from reproduction.sheet import Picture, Sheet
-from reproduction.survey import FAILED, FINISHED, UNFINISHED, Run
+from training.config import flatten
 
+NAME = "report.html"
 FOLDER = Path(__file__).parent
 TEMPLATE, STYLE, SCRIPT = "report.html.jinja", "report.css", "report.js"
 # What a cell of a column whose key ends so may say, with the class of its look.
@@ -31,13 +40,65 @@ BADGES = {
 PNG = b"\x89PNG\r\n\x1a\n"
 SHORT = 28  # characters of a cell that stays on one line
 WIDE = 1.6  # times as wide as high: too small on a phone, so it scrolls there
+# Of all logs together, in characters, and the most of one run and of one line.
+ALL_LOGS, LOG, LINE = 1_500_000, 4_000, 300
+VALUE = 500  # characters of a value that a file holds
+# What a terminal takes for a command, and characters that are none of a page.
+COMMAND = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+BYTE = re.compile(r"[\udc80-\udcff]")  # of a folder's name, that is no UTF-8
+UNSHOWN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069"
+    r"\ud800-\udfff\ufffe\uffff]"
+)
+
+logger = logging.getLogger("transevolve")
+
+
+def report(folder) -> Path:
+    """Compares the runs in a folder and all folders below it, finished or not.
+
+    A run of which a file is damaged is named with the reason, and left out.
+
+    Args:
+      folder: with workdirs of train.py or reproduce.py.
+
+    Returns:
+      Path of the page, `report.html` in the folder.
+
+    Raises:
+      UserError: if there is no run, or the page cannot be written.
+    """
+    folder = make_path(folder, "--report")
+    check_writable_file(folder / NAME, "--report")
+    records, damaged = survey(folder)
+    if not records:
+        reasons = "".join(f"; {reason}" for reason in damaged.values())
+        raise UserError(
+            f"--report={folder}: expected a folder with runs of train.py or "
+            f"reproduce.py, found none{reasons}"
+        )
+    sheets = comparison(records)
+    tasks = [sheet.title for sheet in sheets]
+    notes = [
+        f"A comparison of the runs that were found, of {', '.join(tasks)}. Each task "
+        "has a table and its learning curves."
+    ]
+    with tempfile.TemporaryDirectory() as pictures:
+        for number, task in enumerate(tasks):
+            members = [record for record in records if record.task == task]
+            drawn = learning_curves(members, task, Path(pictures), f"{number}.png")
+            sheets[number] = sheets[number]._replace(pictures=[drawn] if drawn else [])
+        title = f"Runs in {folder.resolve().name}"
+        text = page(title, sheets, records, damaged, Path(pictures), notes)
+    write_whole(folder / NAME, text)
+    return folder / NAME
 
 
 def page(
     title: str,
     sheets: list[Sheet],
-    runs: list[Run],
-    facts: dict[str, str],
+    records: list[Record],
+    damaged: dict[str, str],
     folder: Path,
     notes: Sequence[str] = (),
 ) -> str:
@@ -50,8 +111,8 @@ def page(
     Args:
       title: of the page.
       sheets: a section each.
-      runs: a part of the last section each.
-      facts: {what: text} of machine, versions, commit.
+      records: of runs; each is a part of the last section.
+      damaged: {name of a run that is left out: why}, which is logged too.
       folder: where the pictures of the sheets lie.
       notes: what the page is, a sentence or more each.
     """
@@ -65,23 +126,32 @@ def page(
     )
     environment.globals.update(BADGE=BADGE, badges=BADGES, SHORT=SHORT)
     style, script = ((FOLDER / name).read_text() for name in (STYLE, SCRIPT))
-    folder = make_path(folder, "folder")
-    tasks = views(runs)
-    states = [run.state for run in runs]
+    for reason in damaged.values():
+        logger.warning("left out: %s", reason)
+    states = [record.state for record in records]
     return environment.get_template(TEMPLATE).render(
         title=title,
-        notes=notes,
+        notes=[
+            *notes,
+            *(f"The run {name} is left out: {why}." for name, why in damaged.items()),
+        ],
         sheets=sheets,
         anchors=_anchors(sheets),
         pictures=[[_picture(each, folder) for each in s.pictures] for s in sheets],
-        tasks=tasks,
+        tasks=_tasks(records),
         states={s: states.count(s) for s in (FINISHED, UNFINISHED, FAILED)},
-        facts=facts,
+        facts=_facts(records),
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
+
+
+def plain(text: str) -> str:
+    """A text without what steers a terminal, or turns or breaks a page."""
+    text = BYTE.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02x}", text)
+    return UNSHOWN.sub("", COMMAND.sub("", text))
 
 
 def _finalize(value):
@@ -90,11 +160,11 @@ def _finalize(value):
 
 def _anchors(sheets):
     """A name for each sheet's section that a link can have; no two are alike."""
-    found = []
+    anchors = []
     for number, sheet in enumerate(sheets, start=1):
         name = re.sub(r"[^a-z0-9]+", "-", sheet.name.lower()).strip("-")
-        found.append(f"table-{number}-{name}" if name else f"table-{number}")
-    return found
+        anchors.append(f"table-{number}-{name}" if name else f"table-{number}")
+    return anchors
 
 
 def _picture(picture: Picture, folder):
@@ -116,3 +186,89 @@ def _picture(picture: Picture, folder):
 def _hash(text):
     """The name that a page's policy has for a style or script that it allows."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _facts(records):
+    """Machines of the runs, as far as they wrote them down, and what made the page."""
+    named = [str(one.facts["machine"]) for one in records if "machine" in one.facts]
+    machines = sorted(set(named))
+    if unnamed := len(records) - len(named):
+        machines.append(f"not recorded, of {unnamed} runs")
+    here = {f"{what} of this report": text for what, text in facts().items()}
+    return {"machines of the runs": "; ".join(machines) or "none", **here}
+
+
+def _tasks(records):
+    """(task, settings of most of its runs, what is shown of each run) of each task."""
+    log = min(LOG, ALL_LOGS // max(len(records), 1))
+    tasks = []
+    for task in sorted({record.task for record in records}):
+        members = [record for record in records if record.task == task]
+        usual = usual_settings(members)
+        runs = [_run(record, usual, log) for record in members]
+        tasks.append((task, _short(usual), runs))
+    return tasks
+
+
+def _run(record, usual, log):
+    """What the page shows of a run, with its log in so many characters."""
+    results = [flatten(result) for result in record.results.values()]
+    scores = dict.fromkeys(score for result in results for score in result)
+    facts = {"variant": record.variant, "seed": str(record.seed)}
+    step, epoch = record.last("step"), record.last("epoch")
+    if step is not None:
+        facts["steps"] = f"{step:,}"
+    if epoch is not None:
+        facts["epochs"] = f"{epoch:.1f}"
+    more = {name: in_words(value) for name, value in flatten(record.facts).items()}
+    return {
+        "name": record.name,
+        "state": record.state,
+        "best": _best(record),
+        "facts": facts | _short(more),
+        "columns": list(record.results),
+        "results": {
+            score_title(score): [_score(score, one.get(score)) for one in results]
+            for score in scores
+            if score not in ("task", "variant", "split")  # which the names say
+        },
+        "settings": _short(unusual_settings(record, usual)),
+        "failure": record.failure and record.failure[-LOG:],
+        "log": _tail(record.log, log),
+    }
+
+
+def _best(record):
+    """The best validation score, for people; "" if there is none."""
+    score, metric = record.best_validation, record.kind.metric
+    if score is None:
+        return ""
+    title, percent, _ = score_title(metric).partition(" %")
+    digits = DIGITS.get(metric, 2)
+    return f"best validation {title}: {shown(metric, score):.{digits}f}{percent}"
+
+
+def _score(name, value):
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return in_words(value)[:VALUE]
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{shown(name, value):.4f}".rstrip("0").rstrip(".")
+
+
+def _short(values):
+    return {name: text[:VALUE] for name, text in values.items()}
+
+
+def _tail(lines, size):
+    """As many of the last lines as fit in a size, each cut to its own."""
+    tail, length = [], 0
+    for line in map(plain, reversed(lines)):
+        line = line if len(line) <= LINE else line[: LINE - 1] + "…"
+        length += len(line) + 1
+        if length > size:
+            break
+        tail.insert(0, line)
+    return "\n".join(tail)

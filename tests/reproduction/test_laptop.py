@@ -9,7 +9,7 @@ import pytest
 from configs.published import ACCURACY
 from models import variants
 from reproduction import laptop
-from reproduction.experiment import Experiment, Setting
+from reproduction.experiment import Experiment
 from tests import forked
 from tests.conftest import ROOT
 
@@ -34,12 +34,16 @@ COMPARED = {
 }
 
 
-def test_compare(tmp_path, monkeypatch):
-    def experiment(setting, variant):
-        tiny = Setting("listops", "listops", "laptop", TINY)
-        return Experiment(tiny, variant, changes=COMPARED[variant])
+class Shallow(Experiment):
+    """As the comparison's, with few layers."""
 
-    monkeypatch.setattr(laptop, "Experiment", experiment)
+    def make_config(self, data):
+        return Experiment.make_config(self.changed(COMPARED[self.variant]), data)
+
+
+def test_compare(tmp_path, monkeypatch):
+    tiny = Shallow("listops", "listops", "laptop", TINY)
+    monkeypatch.setattr(laptop, "LISTOPS", tiny)
     monkeypatch.setattr(laptop, "TIMED_ROUNDS", 3)
     monkeypatch.setattr(laptop, "UPDATES_PER_ROUND", 2)
     names = list(COMPARED)[:1]

@@ -9,12 +9,12 @@ from lxml import html
 
 from common.errors import UserError
 from common.paths import write_whole
-from reproduction.report.build import report
-from reproduction.report.page import page
+from reproduction.facts import facts
+from reproduction.records import FAILED, read, survey
+from reproduction.report.page import page, report
 from reproduction.sheet import Column, Picture, Sheet
-from reproduction.survey import FAILED, read, survey
 from tests.reproduction.sample import config_of, write, write_several
-from tests.reproduction.whole import FACTS, OUTCOMES, write_page
+from tests.reproduction.whole import OUTCOMES, write_page
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'> {{ 7 * 7 }} &amp;"
 MOST_BYTES = 5_000_000
@@ -57,8 +57,9 @@ def test_parts_come_in_order(whole):
         assert found.get_element_by_id(link[1:]) is not None
     assert "A page of results." in words(found.find(".//header"))
     assert "11 runs" in words(found.find(".//header"))
-    for what, text in FACTS.items():
-        assert f"{what} {text}" in words(found.xpath("//section[last()]")[0])
+    for what in ("machine", "versions"):
+        expected = f"{what} of this report {facts()[what]}"
+        assert expected in words(found.xpath("//section[last()]")[0])
 
 
 def test_nothing_is_loaded_from_outside(whole):
@@ -145,7 +146,7 @@ def test_hostile_texts_stay_texts(tmp_path):
         [HOSTILE],
         [Picture("a.png", HOSTILE, HOSTILE)],
     )
-    runs = survey(tmp_path).runs
+    runs = survey(tmp_path).records
     text = page(HOSTILE, [sheet], runs, {HOSTILE: HOSTILE}, tmp_path, [HOSTILE])
     text.encode()  # a lone surrogate would fail here
     found = parse(text)
@@ -161,7 +162,7 @@ def test_400_runs_stay_small(tmp_path):
     for number in range(400):
         variant = "transformer" if number % 2 else "transevolve-fullff-1"
         config = config_of("listops", variant, number)
-        write(tmp_path / f"{number}", config, 2, log=log, facts=FACTS)
+        write(tmp_path / f"{number}", config, 2, log=log, facts=facts())
     path = report(tmp_path)
     assert 1_000_000 < path.stat().st_size < MOST_BYTES
     found = parse(path.read_text())
@@ -253,7 +254,7 @@ def test_a_log_that_a_kill_cut_after_the_last_checkpoint_is_sound(tmp_path):
     (workdir / "log.txt").write_bytes(b"\xff\xfe\x00 \x1b[2K 10%|\xe2\x96\r\n")
     (workdir / "failure.txt").write_bytes(b"\xff killed")
     write(tmp_path / "new/unfinished-run", config_of("listops", "transformer"))
-    (run,) = survey(tmp_path).runs
+    (run,) = survey(tmp_path).records
     assert run.state == FAILED and run.training[-1]["step"] == 360
     # Of a checkpoint that is damaged itself, training takes the one before.
     newer = workdir / "checkpoints/resume/360"
