@@ -52,49 +52,44 @@ def counted_in(records: list[Record]) -> str:
 def _sheet(task, records):
     kind = records[0].kind
     names = sorted(kind.score_names, key=lambda name: name != kind.metric)
-    evaluations = {name for record in records for name in record.results}
+    tests = {name for one in records for name in one.results if name.startswith("test")}
     # (name of an evaluation or None of validations, score) of each column
     scores = [(None, kind.metric)]
-    scores += [
-        (evaluation, name)
-        for evaluation in sorted(evaluations)
-        if evaluation.startswith("test")
-        for name in names
-    ]
-    rows, repeated = [], []
-    for (variant, settings), members in group(records).items():
-        furthest = _furthest_by_seed(members)
-        counted = [record for record in members if furthest[record.seed] is record]
-        row = {"variant": variant, "settings": settings}
-        rows.append(row | _figures(counted, scores))
-        repeated += [one.name for one in members if furthest[one.seed] is not one]
-    columns = [Column("variant", "variant"), Column("settings", "settings")]
-    for evaluation, name in scores:
-        title = f"{evaluation or 'best validation'} {score_title(name)}"
-        digits = DIGITS.get(name, 2)
-        columns.append(Column(_key(evaluation, name), title, digits, is_mean=True))
+    scores += [(test, name) for test in sorted(tests) for name in names]
     place = counted_in(records)
-    columns += [
+    columns = [
+        Column("variant", "variant"),
+        Column("settings", "settings"),
+        *(
+            Column(
+                _key(test, name),
+                f"{test or 'best validation'} {score_title(name)}",
+                DIGITS.get(name, 2),
+                is_mean=True,
+            )
+            for test, name in scores
+        ),
         Column("parameters", "parameters", 0),
         Column("runs", "runs", 0),
         Column("finished", "finished", 0),
         Column(f"{place}s", f"{place}s", 1 if place == "epoch" else 0),
     ]
+    rows, repeated = [], []
+    for (variant, settings), members in group(records).items():
+        furthest = {}  # of the runs with a seed
+        for record in sorted(members, key=_progress, reverse=True):
+            furthest.setdefault(record.seed, record)
+        counted = [one for one in members if furthest[one.seed] is one]
+        repeated += [one.name for one in members if furthest[one.seed] is not one]
+        row = {"variant": variant, "settings": settings}
+        rows.append(row | _figures(counted, scores))
     notes = _notes(records, rows, repeated)
     sheet = Sheet(f"comparison-{task}", task, columns, rows, notes)
     return sheet._replace(columns=sheet.filled)
 
 
-def _furthest_by_seed(records):
-    """{seed: that of its runs which has got furthest}."""
-
-    def progress(record):
-        return record.state == FINISHED, len(record.results), len(record.validations)
-
-    furthest = {}
-    for record in sorted(records, key=progress, reverse=True):
-        furthest.setdefault(record.seed, record)
-    return furthest
+def _progress(record):
+    return record.state == FINISHED, len(record.results), len(record.validations)
 
 
 def _key(evaluation, name):
@@ -102,32 +97,26 @@ def _key(evaluation, name):
     return f"{(evaluation or 'validation').replace('-', '_')}_{name}{unit}"
 
 
-def _score(record, evaluation, name):
-    if evaluation is None:
-        value = record.best_validation
-    else:
-        value = record.results.get(evaluation, {}).get(name)
-    return None if value is None else shown(name, value)
-
-
 def _figures(records, scores):
     finished = [record for record in records if record.state == FINISHED]
     counted = finished or records
-    parameters = [
-        result["parameters"]
-        for record in records
-        for result in record.results.values()
-        if result.get("parameters")
-    ]
+    results = [result for record in records for result in record.results.values()]
+    parameters = filter(None, (result.get("parameters") for result in results))
     row = {
         "runs": len(records),
         "finished": len(finished),
-        "parameters": parameters[0] if parameters else None,
+        "parameters": next(parameters, None),
         "epochs": mean_score(record.last("epoch") for record in counted).mean,
         "steps": mean_score(record.last("step") for record in counted).mean,
     }
     for evaluation, name in scores:
-        values = [_score(record, evaluation, name) for record in counted]
+        values = [
+            record.results.get(evaluation, {}).get(name)
+            if evaluation
+            else record.best_validation
+            for record in counted
+        ]
+        values = [shown(name, value) for value in values if value is not None]
         row |= mean_score(values).cells(_key(evaluation, name))
     return row
 

@@ -46,9 +46,10 @@ class Experiment(NamedTuple):
     choice: str = ""
     seed: int = 0
 
-    def changed(self, changes: dict, **attributes) -> "Experiment":
+    def changed(self, changes: dict | None = None, **attributes) -> "Experiment":
         """The same with more changes, and other attributes."""
-        return self._replace(changes={**self.changes, **changes}, **attributes)
+        changes = {**self.changes, **(changes or {})}
+        return self._replace(changes=changes, **attributes)
 
     @property
     def name(self) -> str:

@@ -16,6 +16,11 @@ from reproduction.records import Record
 from reproduction.scores import mean_score
 from reproduction.sheet import Picture
 
+# Of each panel: the field, its factor, the title, and digits in words.
+PANELS = [
+    ("loss", 1, "validation loss", 3),
+    ("accuracy", 100, "validation accuracy (%)", 1),
+]
 SHADES = 64
 MARKED = 12  # points of a line, about
 MOST_LINES = 12  # more cannot be told apart
@@ -28,36 +33,17 @@ class Curve(NamedTuple):
 
     Attributes:
       label: for people.
-      look: how it is drawn.
+      style: how it is drawn.
       at: steps or epochs.
       mean, low, high: of the runs that have got there.
     """
 
     label: str
-    look: Look
+    style: Look
     at: list[float]
     mean: list[float]
     low: list[float]
     high: list[float]
-
-
-def curve(
-    label: str, look: Look, records: list[Record], field: str, place: str, factor: float
-) -> Curve:
-    """The `Curve` of a field of validations, times a factor, by "step" or "epoch"."""
-    points = {}
-    for record in records:
-        # A step that was repeated after an interruption counts once.
-        rows = {row["step"]: row for row in record.validations}
-        for row in rows.values():
-            x, y = row.get(place), row.get(field)
-            if x is not None and y is not None:
-                # An epoch of another seed may have another number of steps.
-                points.setdefault(x, []).append(factor * y)
-    values = [points[x] for x in sorted(points)]
-    mean = [sum(each) / len(each) for each in values]
-    low, high = ([end(each) for each in values] for end in (min, max))
-    return Curve(label, look, sorted(points), mean, low, high)
 
 
 def learning_curves(
@@ -78,15 +64,13 @@ def learning_curves(
     Returns:
       The picture; None if no run has validated.
     """
-    place, panels = counted_in(records), {}
-    lines, left_out = _lines(records)
-    for field, factor, heading in (
-        ("loss", 1, "validation loss"),
-        ("accuracy", 100, "validation accuracy (%)"),
-    ):
+    place, (lines, left_out) = counted_in(records), _lines(records)
+    panels, words = {}, []
+    for field, factor, heading, digits in PANELS:
         curves = [curve(*line, field, place, factor) for line in lines]
         if curves := [one for one in curves if one.at]:
             panels[heading] = curves
+            words.append(_tell(heading, digits, curves, place))
     if not panels:
         return None
     with matplotlib.rc_context({"font.size": 11}):  # legible on a phone
@@ -100,7 +84,6 @@ def learning_curves(
         )
     if left_out:
         caption += f" The {len(lines)} best of {len(lines) + left_out} are drawn."
-    words = [_tell(heading, curves, place) for heading, curves in panels.items()]
     return Picture(name, caption, f"{title}. {' '.join(words)}")
 
 
@@ -118,14 +101,39 @@ def _lines(records):
     return [lines[i][1:] for i in sorted(best)], len(lines) - len(best)
 
 
+def curve(
+    label: str, style: Look, records: list[Record], field: str, place: str, factor: int
+) -> Curve:
+    """The `Curve` of a field of validations, times a factor, by "step" or "epoch"."""
+    points = {}
+    for record in records:
+        # A step that was repeated after an interruption counts once.
+        rows = {row["step"]: row for row in record.validations}
+        for row in rows.values():
+            x, y = row.get(place), row.get(field)
+            if x is not None and y is not None:
+                # An epoch of another seed may have another number of steps.
+                points.setdefault(x, []).append(factor * y)
+    values = [points[x] for x in sorted(points)]
+    mean = [sum(each) / len(each) for each in values]
+    low, high = ([end(each) for each in values] for end in (min, max))
+    return Curve(label, style, sorted(points), mean, low, high)
+
+
 def _figure(panels, place):
     """A panel below the other, and a legend below them."""
     height = 2.9 * len(panels)
     figure = Figure(figsize=(6.4, height), layout="constrained")
     axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0]
     for axis, (heading, curves) in zip(axes, panels.items(), strict=True):
-        for one in curves:
-            _draw(axis, one)
+        for label, style, at, mean, low, high in curves:
+            options = {**style._asdict(), "linewidth": 1.6, "markersize": 4.5}
+            options["markevery"] = max(1, len(at) // MARKED)
+            # What stands between two $ would be a formula.
+            options["label"] = drawable(label).replace("$", r"\$")
+            axis.plot(at, mean, **options)
+            if low != high:
+                axis.fill_between(at, low, high, color=style.color, alpha=0.15, lw=0)
         axis.set_ylabel(heading)
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
@@ -136,44 +144,25 @@ def _figure(panels, place):
     labels = [textwrap.fill(label, LONGEST_LABEL) for label in labels]
     lines = sum(label.count("\n") + 1 for label in labels) / columns
     figure.set_figheight(height + 0.24 * lines)
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=columns, frameon=False
-    )
+    where = {"loc": "outside lower center", "ncols": columns}
+    figure.legend(handles, labels, frameon=False, **where)
     return figure
 
 
-def _draw(axis, one):
-    axis.plot(
-        one.at,
-        one.mean,
-        label=drawable(one.label).replace("$", r"\$"),  # no formula
-        linewidth=1.6,
-        markersize=4.5,
-        markevery=max(1, len(one.at) // MARKED),
-        **one.look._asdict(),
-    )
-    if one.low != one.high:
-        color = one.look.color
-        axis.fill_between(one.at, one.low, one.high, color=color, alpha=0.15, lw=0)
-
-
-def _tell(heading, curves, place):
+def _tell(heading, digits, curves, place):
     """Where the lines of a panel begin and end."""
     is_loss = "loss" in heading
     ends = sorted(curves, key=lambda one: one.mean[-1], reverse=not is_loss)
-    unit = " %" if "%" in heading else ""
-    digits = 3 if is_loss else 1
-    what = heading.removesuffix(" (%)").capitalize()
-
-    def path(one):
-        first, last = f"{one.mean[0]:.{digits}f}", f"{one.mean[-1]:.{digits}f}"
-        return f"from {first} to {last}{unit} after {one.at[-1]:,g} {place}s"
-
-    best, worst = ends[0], ends[-1]
-    if best is worst:
-        return f"{what}: {best.label} goes {path(best)}."
-    words = ("lowest", "highest") if is_loss else ("highest", "lowest")
+    what, percent, _ = heading.partition(" (%)")
+    paths = [
+        f"from {one.mean[0]:.{digits}f} to {one.mean[-1]:.{digits}f}"
+        f"{' %' if percent else ''} after {one.at[-1]:,g} {place}s"
+        for one in ends
+    ]
+    if len(ends) == 1:
+        return f"{what.capitalize()}: {ends[0].label} goes {paths[0]}."
+    first, last = ("lowest", "highest") if is_loss else ("highest", "lowest")
     return (
-        f"{what} of {len(ends)} lines: {best.label} ends {words[0]}, {path(best)}; "
-        f"{worst.label} ends {words[1]}, {path(worst)}."
+        f"{what.capitalize()} of {len(ends)} lines: {ends[0].label} ends {first}, "
+        f"{paths[0]}; {ends[-1].label} ends {last}, {paths[-1]}."
     )

@@ -70,16 +70,16 @@ def _measure(name, scale, folder):
             return
         # Those of before again: ratios are of one run.
         before = _read(folder, name).get("models", [])
-        before = [one for one in before if one in variants()]
+        before = [model for model in before if model in variants()]
         models = list(dict.fromkeys([*before, *_models(scale)]))
         if name == SPEED:
-            measured = list(speed.measure(models, **scale.timing))
+            measured = speed.measure(models, **scale.timing)
         else:
-            timing = dict(scale.timing, lengths=scale.memory_lengths)
+            timing = {**scale.timing, "lengths": scale.memory_lengths}
             timing.pop("rounds")
-            measured = list(memory.measure(models, **timing))
-        where = describe(make_strategy("one_device"))
-        content = {"models": models, "device": where, **facts(), "rows": measured}
+            measured = memory.measure(models, **timing)
+        content = {"models": models, "rows": list(measured)}
+        content |= {"device": describe(make_strategy("one_device")), **facts()}
         write_json(_path(folder, name), content)
 
 

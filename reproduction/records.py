@@ -55,17 +55,9 @@ class Record(NamedTuple):
     facts: dict
     log: list[str]
 
-    @property
-    def task(self) -> str:
-        return self.config["task"]
-
-    @property
-    def variant(self) -> str:
-        return self.config["variant"]
-
-    @property
-    def seed(self) -> int:
-        return self.config["seed"]
+    task = property(lambda self: self.config["task"])
+    variant = property(lambda self: self.config["variant"])
+    seed = property(lambda self: self.config["seed"])
 
     @property
     def kind(self) -> type[Task]:
@@ -74,21 +66,18 @@ class Record(NamedTuple):
 
     @property
     def state(self) -> str:
+        """`FINISHED`, `FAILED` or `UNFINISHED`."""
         if self.failure:
             return FAILED
-        # What has facts says when it has been evaluated wholly.
-        is_whole = self.facts.get("finished") if self.facts else self._is_trained
+        if self.facts:  # which say when a run has been evaluated wholly
+            is_whole = self.facts.get("finished")
+        elif not self.validations:
+            is_whole = self.results
+        else:  # whether the last validation was at the end of training
+            last, train = self.validations[-1], self.config["train"]
+            field = "step" if train.get("steps") else "epoch"
+            is_whole = (last.get(field) or 0) >= train[f"{field}s"]
         return FINISHED if is_whole else UNFINISHED
-
-    @property
-    def _is_trained(self):
-        """Whether the last validation, if any is known, was at the end of training."""
-        if not self.validations:
-            return bool(self.results)
-        last, train = self.validations[-1], self.config["train"]
-        if steps := train.get("steps"):
-            return last["step"] >= steps
-        return (last.get("epoch") or 0) >= train["epochs"]
 
     @property
     def best_validation(self) -> float | None:
@@ -186,20 +175,16 @@ def _check_config(config, path):
 
 def _check_log(workdir):
     """Raises `UserError` if the log lacks what the newest checkpoint counts."""
-    states = [
-        path
-        for path in workdir.glob(f"checkpoints/*/*/{STATE}")
-        if path.parent.name.isdecimal()
-    ]
-    for path in sorted(states, key=lambda path: int(path.parent.name), reverse=True):
+    states = workdir.glob(f"checkpoints/*/*/{STATE}")
+    states = [path for path in states if path.parent.name.isdecimal()]
+    for path in sorted(states, key=lambda path: -int(path.parent.name)):
         try:
-            state = read_object(path, ("logged_lines",))
+            state = read_object(path, ("logged_lines",)) or {}
         except UserError:  # training takes the one before, too
             continue
-        if state is not None:
-            lines = int(state.get("logged_lines") or 0)
-            metrics_log.first_lines(workdir, lines, state.get("log_sum"))
-            return
+        lines = int(state.get("logged_lines") or 0)
+        metrics_log.first_lines(workdir, lines, state.get("log_sum"))
+        return
 
 
 def _result(path):

@@ -80,7 +80,7 @@ class Reproduction:
         is_chosen = _pattern(only)
         usual = tables.experiments(self.tables, self.scale)
         self.experiments = [one for one in usual if is_chosen(one.name)]
-        measured = MEASURED if tables.TIMED & self.tables.keys() else ()
+        measured = MEASURED if tables.TIMED & set(self.tables) else ()
         self._to_measure = [name for name in measured if is_chosen(name)]
         if not self.experiments and not self._to_measure:
             names = [one.name for one in usual[:3]]
@@ -184,10 +184,11 @@ class Reproduction:
 
     def _to_show(self) -> dict[str, dict[str, Experiment]]:
         """{table: {name: what it shows}}, whether that has been run or not."""
-        return {
-            name: {one.name: one for one in table.experiments(self._shown_scale(name))}
-            for name, table in tables.TABLES.items()
-        }
+        shown = {}
+        for table in tables.TABLES:
+            runs = tables.experiments([table], self._shown_scale(table))
+            shown[table] = {one.name: one for one in runs}
+        return shown
 
     def _read(self, experiments):
         """Records by name, and why others are left out, as `records.survey` says."""
@@ -230,14 +231,12 @@ class Reproduction:
         ]
 
     def _curves(self, members) -> list[Picture]:
-        by_task = {}
-        for record in members:
-            by_task.setdefault(record.name.split("/")[0], []).append(record)
-        pictures = [
-            learning_curves(some, name, self.folder.results, f"curves-{name}.png")
-            for name, some in by_task.items()
-        ]
-        return [picture for picture in pictures if picture]
+        pictures = []
+        for task in dict.fromkeys(record.name.split("/")[0] for record in members):
+            some = [one for one in members if one.name.split("/")[0] == task]
+            name = f"curves-{task}.png"
+            pictures.append(learning_curves(some, task, self.folder.results, name))
+        return list(filter(None, pictures))
 
 
 def _variants(scale, models):

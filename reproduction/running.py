@@ -49,8 +49,8 @@ class Job(NamedTuple):
     Attributes:
       name: for people.
       is_done: function that says whether it has been done.
-      call: function that does it, with its arguments; `in_own_process` calls it. It
-        returns `LOCKED` where another process does the job.
+      call: function that does it in a process of its own, with its arguments. It may
+        raise a `LockedError` where another process does the job.
       explain: function of an exit code that says why the job failed.
     """
 
@@ -78,26 +78,21 @@ def do_all(jobs: list[Job], after_each: Callable[[], None]) -> list[str]:
     while left:
         put_off = []
         for job in left:
+            done += 1
             if job.is_done():  # by another process, meanwhile
-                done += 1
                 continue
-            logger.info("\n[%d/%d] %s", done + 1, total, job.name)
+            logger.info("\n[%d/%d] %s", done, total, job.name)
             code = in_own_process(*job.call)
             if code == LOCKED:
+                done -= 1
                 put_off.append(job)
                 continue
-            done += 1
             if code != 0:
                 failed.append(job.name)
                 logger.info("failed: %s", job.explain(code))
-            elapsed = time.monotonic() - start
-            logger.info(
-                "%d of %d in %s, about %s left",
-                done,
-                total,
-                tqdm.format_interval(elapsed),
-                tqdm.format_interval(elapsed / done * (total - done)),
-            )
+            taken = time.monotonic() - start
+            times = map(tqdm.format_interval, (taken, taken / done * (total - done)))
+            logger.info("%d of %d in %s, about %s left", done, total, *times)
             after_each()
         if len(put_off) == len(left):
             logger.info("waiting for %d of other processes", len(put_off))
@@ -114,7 +109,7 @@ def run_all(
     tpu: str = "",
     after_each: Callable[[], None] = lambda: None,
 ) -> list[str]:
-    """Runs what has not been run.
+    """Runs what has not been run, and returns the names of those that failed.
 
     A run that fails is recorded with its reason, and tried again the next time.
 
@@ -123,9 +118,6 @@ def run_all(
       folder: where data and runs lie. What has no data is left out.
       strategy, tpu: as for `training.strategy.make_strategy`.
       after_each: see `do_all`.
-
-    Returns:
-      Names of those that failed.
 
     Raises:
       Interrupted: after a signal, when the run in progress has saved itself.
@@ -181,9 +173,8 @@ def is_finished(experiment: Experiment, folder: Folder) -> bool:
 
 def failure(workdir: Path, code: int) -> str:
     """Why a run's process ended with a code; written down if it could not do so."""
-    if reason := records.read_text(workdir / records.FAILURE).strip():
-        return reason
-    return _write_down(ending(code), workdir)
+    reason = records.read_text(workdir / records.FAILURE).strip()
+    return reason or _write_down(ending(code), workdir)
 
 
 def _write_down(reason, workdir):
@@ -328,11 +319,10 @@ def _seconds_before(workdir):
     try:
         seconds = (read_object(path, ["seconds"]) or {}).get("seconds")
     except UserError:
-        return 0
-    if seconds is None:
-        return 0
-    lost = log.stat().st_mtime - path.stat().st_mtime if log.exists() else 0
-    return seconds + max(0, lost)
+        seconds = None
+    if seconds is None or not log.exists():
+        return seconds or 0
+    return seconds + max(0, log.stat().st_mtime - path.stat().st_mtime)
 
 
 def write_json(path: Path, content) -> None:

@@ -13,8 +13,8 @@ class Scale(NamedTuple):
     Attributes:
       name: of its folder.
       meaning: what its figures may be taken for, a sentence.
-      seeds: how many runs there are of each kind.
-      fidelity_seeds: the same, of the fidelity table.
+      seeds, fidelity_seeds: how many runs there are of each kind, and how many in the
+        fidelity table.
       tasks: {task of the paper: how it runs}.
       variants: {variant that runs: what it changes}.
       systems: the same, of variants that are other systems of the paper's tables.
@@ -46,26 +46,18 @@ class Scale(NamedTuple):
         return self._replace(seeds=seeds, fidelity_seeds=seeds) if seeds else self
 
     def each_seed(
-        self,
-        task: Experiment,
-        variant: str,
-        choice: str = "",
-        changes: dict | None = None,
-        seeds: int | None = None,
+        self, task: Experiment, variant: str, seeds: int | None = None, **changed
     ) -> list[Experiment]:
         """The runs of a task and a variant that differ in their seed alone.
 
         Args:
           task: how it runs.
           variant: of the model.
-          choice, changes: what the runs change beside; see `Experiment`.
           seeds: how many, if not `seeds` of the scale.
+          **changed: as for `Experiment.changed`, what the runs change beside.
         """
-        changes = {
-            **{**self.systems, **self.variants}.get(variant, {}),
-            **(changes or {}),
-        }
-        one = task.changed(changes, variant=variant, choice=choice)
+        usual = {**self.systems, **self.variants}.get(variant, {})
+        one = task.changed(usual, variant=variant).changed(**changed)
         return [one._replace(seed=seed) for seed in range(seeds or self.seeds)]
 
 
@@ -84,40 +76,33 @@ FOLDERS = {
 }
 
 
+def _task(task, preset="paper", changes=None, **attributes):
+    folders = FOLDERS[task]
+    return Experiment(task, task, preset, changes or {}, folders, **attributes)
+
+
 def _classification(changes: dict[str, dict]) -> dict[str, Experiment]:
-    """By the presets `laptop`, with changes for each task."""
-    return {
-        task: Experiment(
-            task,
-            task,
-            "laptop",
-            fields,
-            folders=() if task == "listops" else FOLDERS[task],
-            needs_folder=task != "listops",
-            test_at_validations=True,
-        )
-        for task, fields in changes.items()
+    """By the presets `laptop`, with changes for each task; ListOps is generated."""
+    attributes = {"needs_folder": True, "test_at_validations": True}
+    tasks = {
+        task: _task(task, "laptop", changes[task], **attributes) for task in changes
     }
+    listops = tasks["listops"]._replace(folders=(), needs_folder=False)
+    return {**tasks, "listops": listops}
 
 
 def _captions(changes: dict) -> dict[str, Experiment]:
     """Multi30k in place of WMT 2014, with its validation data for newstest2013."""
+    average = changes["train.keep_checkpoints"]
+    captions = _task("multi30k", needs_folder=True, average_checkpoints=average)
     return {
-        f"wmt14_en_{language}": Experiment(
-            f"multi30k-en-{language}",
-            "multi30k",
-            changes={**changes, "data.target_language": language},
-            folders=FOLDERS["multi30k"],
-            needs_folder=True,
-            splits=("validation", "test") if language == "de" else ("test",),
-            average_checkpoints=changes["train.keep_checkpoints"],
+        f"wmt14_en_{language}": captions.changed(
+            {**changes, "data.target_language": language},
+            task=f"multi30k-en-{language}",
+            splits=splits,
         )
-        for language in ("de", "fr")
+        for language, splits in (("de", ("validation", "test")), ("fr", ("test",)))
     }
-
-
-def _paper(task: str, **attributes) -> Experiment:
-    return Experiment(task, task, folders=FOLDERS[task], **attributes)
 
 
 PAPER = Scale(
@@ -126,12 +111,12 @@ PAPER = Scale(
     seeds=5,
     fidelity_seeds=3,
     tasks={
-        "wmt14_en_de": _paper(
+        "wmt14_en_de": _task(
             "wmt14_en_de", splits=("validation", "test"), average_checkpoints=10
         ),
-        "wmt14_en_fr": _paper("wmt14_en_fr", average_checkpoints=10),
+        "wmt14_en_fr": _task("wmt14_en_fr", average_checkpoints=10),
         **{
-            task: _paper(task, test_at_validations=True)
+            task: _task(task, test_at_validations=True)
             for task in ("ag_news", "imdb", "listops", "char_imdb")
         },
     },
@@ -141,8 +126,8 @@ PAPER = Scale(
         (rate, warmup) for rate in (1.0, 1.5) for warmup in (4000, 8000, 16_000)
     ],
     fidelity={
-        "multi30k": _paper("multi30k", needs_folder=True),
-        "ag_news": _paper("ag_news", test_at_validations=True),
+        "multi30k": _task("multi30k", needs_folder=True),
+        "ag_news": _task("ag_news", test_at_validations=True),
     },
     timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 7},
     memory_lengths=[1000, 2000, 3000, 4000],
@@ -207,13 +192,9 @@ LAPTOP = Scale(
     learning_rates=[(rate, warmup) for rate in (0.2, 0.4) for warmup in (50, 100, 200)],
     fidelity={
         # A little longer, since what is sought is small.
-        "multi30k": Experiment(
-            "multi30k-longer",
-            "multi30k",
-            changes={**CAPTIONS, "train.steps": 300},
-            folders=FOLDERS["multi30k"],
-            needs_folder=True,
-        ),
+        "multi30k": _task(
+            "multi30k", changes={**CAPTIONS, "train.steps": 300}, needs_folder=True
+        )._replace(task="multi30k-longer"),
         "ag_news": LAPTOP_TASKS["ag_news"],
     },
     timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 5},

@@ -20,19 +20,19 @@ from reproduction.differences import in_words, unusual_settings, usual_settings
 from reproduction.facts import facts
 from reproduction.learning_curves import learning_curves
 from reproduction.records import FAILED, FINISHED, UNFINISHED, Record, survey
+from reproduction.scores import DIFFERS, NOT_RUN, OTHER_MEASURE, REPRODUCED
 from reproduction.sheet import Picture, Sheet
 from training.config import flatten
 
 NAME = "report.html"
 FOLDER = Path(__file__).parent
 TEMPLATE, STYLE, SCRIPT = "report.html.jinja", "report.css", "report.js"
-# What a cell of a column whose key ends so may say, with the class of its look.
-BADGE = "badge"
+# What a badge may say, with the class of its look.
 BADGES = {
-    "reproduced": "good",
-    "differs": "bad",
-    "not run": "idle",
-    "other measure": "other",
+    REPRODUCED: "good",
+    DIFFERS: "bad",
+    NOT_RUN: "idle",
+    OTHER_MEASURE: "other",
     FINISHED: "good",
     FAILED: "bad",
     UNFINISHED: "idle",
@@ -124,7 +124,7 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(BADGE=BADGE, badges=BADGES, SHORT=SHORT)
+    environment.globals.update(badges=BADGES, SHORT=SHORT)
     style, script = ((FOLDER / name).read_text() for name in (STYLE, SCRIPT))
     for reason in damaged.values():
         logger.warning("left out: %s", reason)
@@ -136,7 +136,6 @@ def page(
             *(f"The run {name} is left out: {why}." for name, why in damaged.items()),
         ],
         sheets=sheets,
-        anchors=_anchors(sheets),
         pictures=[[_picture(each, folder) for each in s.pictures] for s in sheets],
         tasks=_tasks(records),
         states={s: states.count(s) for s in (FINISHED, UNFINISHED, FAILED)},
@@ -156,15 +155,6 @@ def plain(text: str) -> str:
 
 def _finalize(value):
     return value if isinstance(value, Markup) else plain(str(value))
-
-
-def _anchors(sheets):
-    """A name for each sheet's section that a link can have; no two are alike."""
-    anchors = []
-    for number, sheet in enumerate(sheets, start=1):
-        name = re.sub(r"[^a-z0-9]+", "-", sheet.name.lower()).strip("-")
-        anchors.append(f"table-{number}-{name}" if name else f"table-{number}")
-    return anchors
 
 
 def _picture(picture: Picture, folder):
@@ -200,41 +190,43 @@ def _facts(records):
 
 def _tasks(records):
     """(task, settings of most of its runs, what is shown of each run) of each task."""
-    log = min(LOG, ALL_LOGS // max(len(records), 1))
+    size = min(LOG, ALL_LOGS // max(len(records), 1))
     tasks = []
     for task in sorted({record.task for record in records}):
         members = [record for record in records if record.task == task]
         usual = usual_settings(members)
-        runs = [_run(record, usual, log) for record in members]
-        tasks.append((task, _short(usual), runs))
+        runs = [_run(record, usual, size) for record in members]
+        tasks.append((task, _cut(usual), runs))
     return tasks
 
 
-def _run(record, usual, log):
+def _run(record, usual, size):
     """What the page shows of a run, with its log in so many characters."""
     results = [flatten(result) for result in record.results.values()]
+    # The names of runs and of results say the others.
     scores = dict.fromkeys(score for result in results for score in result)
-    facts = {"variant": record.variant, "seed": str(record.seed)}
+    scores = [score for score in scores if score not in ("task", "variant", "split")]
     step, epoch = record.last("step"), record.last("epoch")
-    if step is not None:
-        facts["steps"] = f"{step:,}"
-    if epoch is not None:
-        facts["epochs"] = f"{epoch:.1f}"
-    more = {name: in_words(value) for name, value in flatten(record.facts).items()}
+    facts = {
+        "variant": record.variant,
+        "seed": record.seed,
+        "steps": None if step is None else f"{step:,}",
+        "epochs": None if epoch is None else f"{epoch:.1f}",
+        **{name: in_words(value) for name, value in flatten(record.facts).items()},
+    }
     return {
         "name": record.name,
         "state": record.state,
         "best": _best(record),
-        "facts": facts | _short(more),
+        "facts": _cut(facts),
         "columns": list(record.results),
         "results": {
             score_title(score): [_score(score, one.get(score)) for one in results]
             for score in scores
-            if score not in ("task", "variant", "split")  # which the names say
         },
-        "settings": _short(unusual_settings(record, usual)),
+        "settings": _cut(unusual_settings(record, usual)),
         "failure": record.failure and record.failure[-LOG:],
-        "log": _tail(record.log, log),
+        "log": _tail(record.log, size),
     }
 
 
@@ -249,26 +241,25 @@ def _best(record):
 
 
 def _score(name, value):
-    if value is None:
-        return ""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return in_words(value)[:VALUE]
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return f"{shown(name, value):.4f}".rstrip("0").rstrip(".")
+    if isinstance(value, float):
+        return f"{shown(name, value):.4f}".rstrip("0").rstrip(".")
+    return "" if value is None else in_words(value)[:VALUE]
 
 
-def _short(values):
-    return {name: text[:VALUE] for name, text in values.items()}
+def _cut(values):
+    """Those that there are, each cut to its size."""
+    return {
+        name: str(value)[:VALUE] for name, value in values.items() if value is not None
+    }
 
 
 def _tail(lines, size):
     """As many of the last lines as fit in a size, each cut to its own."""
-    tail, length = [], 0
+    tail = []
     for line in map(plain, reversed(lines)):
-        line = line if len(line) <= LINE else line[: LINE - 1] + "…"
-        length += len(line) + 1
-        if length > size:
-            break
-        tail.insert(0, line)
+        tail.insert(0, line if len(line) <= LINE else line[: LINE - 1] + "…")
+        if sum(map(len, tail)) + len(tail) > size:
+            return "\n".join(tail[1:])
     return "\n".join(tail)

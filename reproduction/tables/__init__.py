@@ -2,12 +2,11 @@
 
 To add one, write its module with these two functions, and name it here:
 
-  experiments(scale): the runs that fill it, a list of `Experiment`.
-  sheets(scale, results): what it shows of them, a list of `Sheet`. It draws its
+  rows(scale): for each row the cells that say what it is, and the list of `Experiment`
+    that fills it.
+  sheets(scale, results): what it shows of these rows, a list of `Sheet`. It draws its
     pictures, too, into the folder of the `Results`.
 """
-
-from types import ModuleType
 
 from common.errors import UserError
 from reproduction.experiment import Experiment
@@ -34,7 +33,7 @@ ALL = ("2", "3", "4", "figure2")
 TIMED, OF_CHOSEN_MODELS = {"4"}, {"figure2", "fidelity"}
 
 
-def named(name: str) -> dict[str, ModuleType]:
+def named(name: str) -> tuple[str, ...]:
     """The tables of a name: one, or "all".
 
     Raises:
@@ -43,10 +42,10 @@ def named(name: str) -> dict[str, ModuleType]:
     if name not in (*TABLES, "all"):
         known = ", ".join((*TABLES, "all"))
         raise UserError(f"--table={name}: expected one of {known}")
-    return {one: TABLES[one] for one in (ALL if name == "all" else (name,))}
+    return ALL if name == "all" else (name,)
 
 
-def experiments(tables: dict[str, ModuleType], scale: Scale) -> list[Experiment]:
-    """The runs of tables; one that several share is there once."""
-    runs = [one for table in tables.values() for one in table.experiments(scale)]
-    return list({one.name: one for one in runs}.values())
+def experiments(tables, scale: Scale) -> list[Experiment]:
+    """The runs of named tables; one that several share is there once."""
+    rows = [row for table in tables for row in TABLES[table].rows(scale)]
+    return list({one.name: one for _, runs in rows for one in runs}.values())

@@ -3,7 +3,6 @@
 from benchmarks.models import BASELINE
 from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
 from reproduction.differences import profiles
-from reproduction.experiment import Experiment
 from reproduction.results import Results, is_whole, rows_of, system, systems_of
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, mean_score, verdict
@@ -39,55 +38,39 @@ NOTES = [
 ]
 
 
-def experiments(scale: Scale) -> list[Experiment]:
-    """See `reproduction.tables`."""
-    return of_tasks(TASKS, scale)
+def rows(scale: Scale, tasks: list[str] = TASKS) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`; every variant of the scale, and the systems of a task.
+
+    Models of the paper that do not run here have rows too.
+    """
+    cells = []
+    for task in tasks:
+        systems = systems_of(scale, OTHER_ACCURACY[task])
+        run = dict.fromkeys([*scale.variants, *systems])
+        others = [name for name in OTHER_ACCURACY[task] if SYSTEMS.get(name) not in run]
+        for model in dict.fromkeys([*rows_of(scale), *run, *others]):
+            runs = scale.each_seed(scale.tasks[task], model) if model in run else []
+            cells.append(({"task": task, "model": model}, runs))
+    return cells
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
-    title = "Table 3: text classification"
-    return [accuracies("table3", title, TASKS, scale, results)]
-
-
-def of_tasks(tasks: list[str], scale: Scale) -> list[Experiment]:
-    """Every variant of the scale, and every system of a task, on the tasks."""
-    return [
-        one
-        for task in tasks
-        for variant in _variants(task, scale)
-        for one in scale.each_seed(scale.tasks[task], variant)
-    ]
-
-
-def _variants(task, scale):
-    return dict.fromkeys([*scale.variants, *systems_of(scale, OTHER_ACCURACY[task])])
+    return [accuracies("table3", "Table 3: text classification", TASKS, scale, results)]
 
 
 def accuracies(
     name: str, title: str, tasks: list[str], scale: Scale, results: Results
 ) -> Sheet:
-    """A row for each task and model that the paper prints."""
-    rows, parts, generated = [], set(), set()
-    for task in tasks:
-        run = _variants(task, scale)
-        for variant in dict.fromkeys([*rows_of(scale), *run]):
-            chosen = []
-            if variant in run:
-                chosen = scale.each_seed(scale.tasks[task], variant)
-            records = results.finished(chosen)
-            rows.append(_row(task, variant, scale, records))
-            if not all(is_whole(task, record) for record in records):
-                parts.add(task)
-            sources = {record.config["data"]["source"] for record in records}
-            if "generate" in sources:
-                generated.add(task)
-        rows += [
-            {"task": task, "model": other, "published": published}
-            | {"badge": NOT_RUN, "runs": 0}
-            for other, published in OTHER_ACCURACY[task].items()
-            if SYSTEMS.get(other) not in run
-        ]
+    """The sheet of the rows of some tasks."""
+    filled, parts, generated = [], set(), set()
+    for cells, runs in rows(scale, tasks):
+        records = results.finished(runs)
+        filled.append(cells | _figures(**cells, scale=scale, records=records))
+        if not all(is_whole(cells["task"], record) for record in records):
+            parts.add(cells["task"])
+        if any(record.config["data"]["source"] == "generate" for record in records):
+            generated.add(cells["task"])
     notes = [
         scale.meaning,
         *NOTES,
@@ -99,24 +82,22 @@ def accuracies(
             for task in sorted(generated)
         ),
     ]
-    return Sheet(name, title, COLUMNS, rows, notes)
+    return Sheet(name, title, COLUMNS, filled, notes)
 
 
-def _row(task, variant, scale, records):
-    name = system(variant)
-    published = {**ACCURACY[task], **OTHER_ACCURACY[task]}.get(name or variant)
+def _figures(task, model, scale, records):
+    name, others = system(model), OTHER_ACCURACY[task]
+    published = {**ACCURACY[task], **others}.get(name or model)
+    if model in others:  # which has no variant here
+        return {"published": published, "badge": NOT_RUN, "runs": 0}
     # The baseline's and the systems' figures come from other papers.
-    same_measure = scale.is_paper and variant != BASELINE and not name
+    same_measure = scale.is_paper and model != BASELINE and not name
     same_measure = same_measure and all(is_whole(task, record) for record in records)
     chosen = mean_score(100 * record.results["test"]["accuracy"] for record in records)
-    tested = [
-        [100 * row["accuracy"] for row in record.test_scores] for record in records
-    ]
+    tested = [[100 * row["accuracy"] for row in one.test_scores] for one in records]
     paper_way = mean_score(max(each, default=None) for each in tested)
     spread = ACCURACY_SPREAD[task]
     return {
-        "task": task,
-        "model": variant,
         "system": None if published is None else name,
         "fidelity": profiles(records),
         "runs": chosen.count,

@@ -1,12 +1,13 @@
 """Which profile learns better: the paper's, the authors' code's, or one between."""
 
+import itertools
+
 from matplotlib.figure import Figure
 
 from common.errors import UserError
 from models import variant_config
 from reporting.palette import COLOURS
 from reporting.png import write_png
-from reproduction.experiment import Experiment
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, mean_score
@@ -39,13 +40,22 @@ COLUMNS = [
 BY_CHANCE = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
-def _profiles(variant):
-    rotates = variant_config(variant)["feed_forward"] == "rotation"
-    choices = [*SHARED, *OF_ROTATIONS] if rotates else SHARED
-    return [PAPER, "official", *(f"{PAPER}+{choice}" for choice in choices)]
+def rows(scale: Scale) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`; the paper's profile is the first one of a model."""
+    cells = []
+    for task, model in itertools.product(scale.fidelity, _models(scale)):
+        rotates = variant_config(model)["feed_forward"] == "rotation"
+        choices = [*SHARED, *OF_ROTATIONS] if rotates else SHARED
+        for profile in (PAPER, "official", *(f"{PAPER}+{one}" for one in choices)):
+            changed = {"changes": {"model.fidelity": profile}}
+            changed["choice"] = "" if profile == PAPER else profile
+            how, seeds = scale.fidelity[task], scale.fidelity_seeds
+            row = {"task": task, "model": model, "fidelity": profile}
+            cells.append((row, scale.each_seed(how, model, seeds, **changed)))
+    return cells
 
 
-def _variants(scale):
+def _models(scale):
     if set(USUAL_VARIANTS) <= scale.variants.keys():
         return USUAL_VARIANTS
     names = [name for name in scale.variants if "fidelity" in variant_config(name)]
@@ -57,45 +67,20 @@ def _variants(scale):
     return names
 
 
-def _of_profile(task, variant, profile, scale):
-    choice = "" if profile == PAPER else profile
-    changes = {"model.fidelity": profile}
-    seeds = scale.fidelity_seeds
-    return scale.each_seed(scale.fidelity[task], variant, choice, changes, seeds)
-
-
-def experiments(scale: Scale) -> list[Experiment]:
-    """See `reproduction.tables`."""
-    return [
-        one
-        for task in scale.fidelity
-        for variant in _variants(scale)
-        for profile in _profiles(variant)
-        for one in _of_profile(task, variant, profile, scale)
-    ]
-
-
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
-    rows, panels = [], {}
-    for task in scale.fidelity:
-        for variant in _variants(scale):
-            of_paper = {}
-            for profile in _profiles(variant):
-                chosen = _of_profile(task, variant, profile, scale)
-                records = {
-                    record.seed: record
-                    for record in results.finished(chosen)
-                    if record.validations
-                }
-                gains = _gains(records, of_paper)
-                if profile == PAPER:
-                    of_paper = records
-                row = {"task": task, "model": variant, "fidelity": profile}
-                rows.append(row | _row(profile, list(records.values()), gains))
-                if gains:
-                    panel = panels.setdefault((task, variant), {})
-                    panel[profile, rows[-1]["metric"]] = gains
+    filled, panels, of_paper = [], {}, {}
+    for row, runs in rows(scale):
+        task, model, profile = row.values()
+        records = [one for one in results.finished(runs) if one.validations]
+        if profile == PAPER:
+            of_paper = {record.seed: record for record in records}
+        pairs = [(one, of_paper[one.seed]) for one in records if one.seed in of_paper]
+        gains = [_gain(*pair) for pair in pairs] if profile != PAPER else []
+        filled.append(row | _figures(profile, records, gains))
+        if gains:
+            panel = panels.setdefault((task, model), {})
+            panel[profile, filled[-1]["metric"]] = gains
     compared = sum(map(len, panels.values()))
     notes = [
         scale.meaning,
@@ -113,20 +98,16 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         notes.append("Multi30k is not of the paper. It stands in for WMT 2014.")
     pictures = [_draw(panels, results.folder)] if panels else []
     title = "Fidelity: the paper's choices and the authors' code's"
-    return [Sheet("fidelity", title, COLUMNS, rows, notes, pictures)]
+    return [Sheet("fidelity", title, COLUMNS, filled, notes, pictures)]
 
 
-def _gains(records, of_paper):
-    """How much better each run is than the paper's of its seed, if there are both."""
-    gains = []
-    for seed in sorted(records.keys() & of_paper.keys()):
-        ours, paper = records[seed], of_paper[seed]
-        sign = 1 if ours.kind.higher_is_better else -1
-        gains.append(sign * (ours.best_validation - paper.best_validation))
-    return gains
+def _gain(record, of_paper):
+    """How much better a run is than the paper's of its seed."""
+    gain = record.best_validation - of_paper.best_validation
+    return gain if record.kind.higher_is_better else -gain
 
 
-def _row(profile, records, gains):
+def _figures(profile, records, gains):
     if not records:
         return {"runs": 0, "badge": NOT_RUN}
     tests = [record.results["test"] for record in records]

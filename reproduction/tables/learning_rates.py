@@ -7,7 +7,6 @@ from evaluation.evaluate import result_name
 from reporting.palette import COLOURS, MARKERS
 from reporting.png import write_png
 from reproduction.differences import profiles
-from reproduction.experiment import Experiment
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import mean_score
@@ -29,56 +28,43 @@ COLUMNS = [
 ]
 
 
-def experiments(scale: Scale) -> list[Experiment]:
-    """See `reproduction.tables`."""
-    return [
-        one
-        for task in TASKS
-        for pair in scale.learning_rates
-        for one in _of_pair(task, *pair, scale)
-    ]
-
-
-def _of_pair(task, rate, warmup, scale):
-    """The experiments of a pair; those of the config's own pair are table 2's."""
-    variant = VARIANT if VARIANT in scale.variants else next(iter(scale.variants))
-    usual = scale.each_seed(scale.tasks[task], variant)
-    train = usual[0].make_config({}).train
-    if (rate, warmup) == (train.learning_rate_max, train.warmup_steps):
-        return usual
-    changes = {"train.learning_rate_max": rate, "train.warmup_steps": warmup}
-    choice = f"lr-{rate:g}-warmup-{warmup}"
-    # Others are tested alone, as the figure shows nothing else.
-    tested = scale.tasks[task]._replace(splits=("test",))
-    return scale.each_seed(tested, variant, choice, changes)
+def rows(scale: Scale) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`; those of the config's own pair are table 2's runs."""
+    model = VARIANT if VARIANT in scale.variants else next(iter(scale.variants))
+    cells = []
+    for task, languages in TASKS.items():
+        table_2 = scale.each_seed(scale.tasks[task], model)
+        train = table_2[0].make_config({}).train
+        # The figure shows nothing else than test data.
+        tested = scale.tasks[task]._replace(splits=("test",))
+        for rate, warmup in scale.learning_rates:
+            changes = {"train.learning_rate_max": rate, "train.warmup_steps": warmup}
+            choice = f"lr-{rate:g}-warmup-{warmup}"
+            runs = scale.each_seed(tested, model, changes=changes, choice=choice)
+            if (rate, warmup) == (train.learning_rate_max, train.warmup_steps):
+                runs = table_2
+            row = {"languages": languages, "model": model}
+            cells.append((row | {"rate": rate, "warmup": warmup}, runs))
+    return cells
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
-    rows = []
-    for task, languages in TASKS.items():
-        average = scale.tasks[task].average_checkpoints
-        for rate, warmup in scale.learning_rates:
-            chosen = _of_pair(task, rate, warmup, scale)
-            records = results.finished(chosen)
-            best = [
-                max(one[AS_PUBLISHED] for one in result["checkpoints"])
-                for record in records
-                if (result := record.results[result_name("test", average)])
-            ]
-            rows.append(
-                {
-                    "languages": languages,
-                    "model": chosen[0].variant,
-                    "fidelity": profiles(records),
-                    "rate": rate,
-                    "warmup": warmup,
-                    "runs": len(best),
-                    **mean_score(best).cells("bleu"),
-                    "lowest": min(best, default=None),
-                    "highest": max(best, default=None),
-                }
-            )
+    tasks = {task: scale.tasks[task] for task in TASKS}
+    average = tasks["wmt14_en_de"].average_checkpoints
+    filled = []
+    for row, runs in rows(scale):
+        records = results.finished(runs)
+        tested = [record.results[result_name("test", average)] for record in records]
+        best = [max(x[AS_PUBLISHED] for x in one["checkpoints"]) for one in tested]
+        figures = {
+            "fidelity": profiles(records),
+            "runs": len(best),
+            **mean_score(best).cells("bleu"),
+            "lowest": min(best, default=None),
+            "highest": max(best, default=None),
+        }
+        filled.append(row | figures)
     notes = [
         scale.meaning,
         "The paper plots each run's highest BLEU on test data. Here it is the highest "
@@ -86,19 +72,19 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         "figures compare settings and nothing else.",
         "The paper prints no numbers in this figure, so ours stand alone.",
         DEVIATIONS,
-        *results.absences({task: scale.tasks[task] for task in TASKS}),
+        *results.absences(tasks),
     ]
-    run = [row for row in rows if row["runs"]]
+    run = [row for row in filled if row["runs"]]
     pictures = [_draw(run, results.folder)] if run else []
     title = "Figure 2: BLEU over learning rate and warm-up"
-    return [Sheet("figure2", title, COLUMNS, rows, notes, pictures)]
+    return [Sheet("figure2", title, COLUMNS, filled, notes, pictures)]
 
 
-def _draw(rows, folder):
+def _draw(run, folder):
     figure = Figure(figsize=(5.2 * len(TASKS), 3.8))
     axes, said = figure.subplots(1, len(TASKS)), []
     for axis, name in zip(axes, TASKS.values(), strict=True):
-        pairs = [row for row in rows if row["languages"] == name]
+        pairs = [row for row in run if row["languages"] == name]
         # A line for each learning rate: between two of them there is nothing.
         rates = dict.fromkeys(row["rate"] for row in pairs)
         for rate, color, marker in zip(rates, COLOURS, MARKERS, strict=False):

@@ -1,15 +1,16 @@
 """Table 4: long sequences, ListOps and IMDB in bytes, and the speed of training."""
 
+import itertools
+
 from benchmarks.models import BASELINE
 from configs.published import OTHER_SPEED, SPEED, SYSTEMS
 from reporting.plots import LABELS, plot_against_length
 from reproduction import measure
-from reproduction.experiment import Experiment
 from reproduction.results import Results, rows_of, system, systems_of
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, OTHER_MEASURE, verdict
 from reproduction.sheet import Column, Picture, Sheet
-from reproduction.tables.classification import accuracies, of_tasks
+from reproduction.tables import classification
 
 TASKS = ["listops", "char_imdb"]
 LENGTHS = (1000, 2000, 3000, 4000)
@@ -45,18 +46,16 @@ PICTURES = {
 }
 
 
-def experiments(scale: Scale) -> list[Experiment]:
+def rows(scale: Scale) -> list[tuple[dict, list]]:
     """See `reproduction.tables`."""
-    return of_tasks(TASKS, scale)
+    return classification.rows(scale, TASKS)
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
     title = "Table 4: long sequences"
-    return [
-        accuracies("table4", title, TASKS, scale, results),
-        _speed(scale, results.folder),
-    ]
+    of_accuracy = classification.accuracies("table4", title, TASKS, scale, results)
+    return [of_accuracy, _speed(scale, results.folder)]
 
 
 def _speed(scale, folder):
@@ -74,28 +73,27 @@ def _speed(scale, folder):
         *(name for name, _ in timed),
     ]
     models = [*ours, *(name for name in OTHER_SPEED if SYSTEMS.get(name) not in ours)]
-    rows = []
-    for name in dict.fromkeys(models):
-        for length in lengths:
-            row = timed.get((name, length), {})
-            ratio = row.get("ratio_to_transformer")
-            printed = published.get(system(name) or name, {}).get(length)
-            if not row and printed is None:
-                continue
-            rows.append(
-                {
-                    "model": name,
-                    "system": system(name),
-                    "length": length,
-                    "batch": row.get("batch"),
-                    "seconds": row.get("seconds"),
-                    "speed": ratio,
-                    "published": printed,
-                    **verdict(ratio, printed, same_measure=False),
-                    # One alone, without the Transformer, has been timed as well.
-                    "badge": OTHER_MEASURE if "seconds" in row else NOT_RUN,
-                }
-            )
+    filled = []
+    for name, length in itertools.product(dict.fromkeys(models), lengths):
+        row = timed.get((name, length), {})
+        printed = published.get(system(name) or name, {}).get(length)
+        if not row and printed is None:
+            continue
+        ratio = row.get("ratio_to_transformer")
+        filled.append(
+            {
+                "model": name,
+                "system": system(name),
+                "length": length,
+                "batch": row.get("batch"),
+                "seconds": row.get("seconds"),
+                "speed": ratio,
+                "published": printed,
+                **verdict(ratio, printed, same_measure=False),
+                # Without the Transformer beside it, it was timed as well.
+                "badge": OTHER_MEASURE if row else NOT_RUN,
+            }
+        )
     notes = list(NOTES)
     if device := measure.device(folder, measure.SPEED):
         notes.append(f"They were measured on {device}, whatever trained.")
@@ -104,15 +102,13 @@ def _speed(scale, folder):
         ("The memory of {model} was not measured at {length:,}: {not_run}.", memory),
     ):
         notes += [text.format(**row) for row in measured if "not_run" in row]
+    drawn = {measure.SPEED: list(timed.values()), measure.MEMORY: memory}
     pictures = [
-        against_length(measured, name, folder)
-        for name, measured in (
-            (measure.SPEED, list(timed.values())),
-            (measure.MEMORY, memory),
-        )
-        if measured
+        against_length(drawn[name], name, folder) for name in drawn if drawn[name]
     ]
-    return Sheet("speed", "Table 4: speed of training", COLUMNS, rows, notes, pictures)
+    return Sheet(
+        "speed", "Table 4: speed of training", COLUMNS, filled, notes, pictures
+    )
 
 
 def against_length(rows: list[dict], name: str, folder) -> Picture:

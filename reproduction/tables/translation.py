@@ -4,7 +4,6 @@ from benchmarks.models import BASELINE
 from configs.published import BLEU, TRANSLATION_PARAMETERS
 from evaluation.evaluate import result_name
 from reproduction.differences import profiles
-from reproduction.experiment import Experiment
 from reproduction.results import Results, is_whole, rows_of
 from reproduction.scales import Scale
 from reproduction.scores import mean_score, verdict
@@ -65,32 +64,28 @@ STANDS_IN = (
 )
 
 
-def experiments(scale: Scale) -> list[Experiment]:
+def rows(scale: Scale) -> list[tuple[dict, list]]:
     """See `reproduction.tables`."""
-    return [
-        one
-        for task in TASKS
-        for variant in scale.variants
-        for one in scale.each_seed(scale.tasks[task], variant)
-    ]
+    cells = []
+    for task, languages, test_set, split in TEST_SETS:
+        name = "-".join(languages)
+        name += (
+            f" {test_set}" if scale.is_paper else f" Multi30k {split}, for {test_set}"
+        )
+        for model in rows_of(scale):
+            is_run = model in scale.variants
+            runs = scale.each_seed(scale.tasks[task], model) if is_run else []
+            row = {"task": task, "split": split, "test_set": name, "model": model}
+            row["published"] = BLEU[languages][test_set].get(model)
+            cells.append((row, runs))
+    return cells
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
-    rows = []
-    for task, languages, test_set, split in TEST_SETS:
-        for variant in rows_of(scale):
-            chosen = []
-            if variant in scale.variants:
-                chosen = scale.each_seed(scale.tasks[task], variant)
-            name = f"{'-'.join(languages)} {test_set}"
-            if not scale.is_paper:
-                name = f"{'-'.join(languages)} Multi30k {split}, for {test_set}"
-            published = BLEU[languages][test_set].get(variant)
-            rows.append(
-                {"test_set": name, "model": variant, "published": published}
-                | _row(task, variant, results.finished(chosen), split, published, scale)
-            )
+    filled = [
+        row | _figures(row, scale, results.finished(runs)) for row, runs in rows(scale)
+    ]
     notes = [
         scale.meaning,
         "The paper reports the mean BLEU of the last checkpoints. The compared figure "
@@ -101,12 +96,13 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         *[STANDS_IN] * (not scale.is_paper),
         *results.absences({task: scale.tasks[task] for task in TASKS}),
     ]
-    return [Sheet("table2", "Table 2: translation", COLUMNS, rows, notes)]
+    return [Sheet("table2", "Table 2: translation", COLUMNS, filled, notes)]
 
 
-def _row(task, variant, records, split, published, scale):
-    beside = BESIDE_BASELINE if variant == BASELINE else BESIDE
-    same_measure = scale.is_paper and variant != BASELINE
+def _figures(row, scale, records):
+    task, split, model = row["task"], row["split"], row["model"]
+    beside = BESIDE_BASELINE if model == BASELINE else BESIDE
+    same_measure = scale.is_paper and model != BASELINE
     same_measure = same_measure and all(is_whole(task, one, split) for one in records)
     averaged = result_name(split, scale.tasks[task].average_checkpoints)
     chosen = [record.results[split] for record in records]
@@ -120,15 +116,15 @@ def _row(task, variant, records, split, published, scale):
     for name in MEASURES:
         scores[f"chosen_{name}"] = [result[name] for result in chosen]
         scores[f"mean_{name}"] = [mean[name] for mean in means]
-    row = {"beside": beside, "fidelity": profiles(records), "runs": len(records)}
+    figures = {"beside": beside, "fidelity": profiles(records), "runs": len(records)}
     for key, values in scores.items():
-        row |= mean_score(values).cells(key)
+        figures |= mean_score(values).cells(key)
     parameters = chosen[0]["parameters"] if chosen else None
     millions = parameters and parameters / 1e6
-    published_parameters = TRANSLATION_PARAMETERS.get(variant)
-    return row | {
+    published = TRANSLATION_PARAMETERS.get(model)
+    return figures | {
         "parameters": parameters,
-        "published_parameters": published_parameters,
-        **verdict(millions, published_parameters, False, prefix="parameters_"),
-        **verdict(row["compared"], published, same_measure),
+        "published_parameters": published,
+        **verdict(millions, published, False, prefix="parameters_"),
+        **verdict(figures["compared"], row["published"], same_measure),
     }

@@ -33,6 +33,12 @@ def run_of(
     )
 
 
+def experiments_of(table, scale):
+    """The runs of a module of a table, each once."""
+    runs = [one for _, runs in table.rows(scale) for one in runs]
+    return list({one.name: one for one in runs}.values())
+
+
 def results_of(records, folder, missing=None):
     return Results({record.name: record for record in records}, missing or {}, folder)
 

@@ -10,13 +10,13 @@ from reproduction import tables
 from reproduction.scales import SCALES
 from reproduction.scores import NOT_RUN, Score
 from reproduction.tables import fidelity
-from tests.reproduction.made_runs import results_of, rows, run_of
+from tests.reproduction.made_runs import experiments_of, results_of, rows, run_of
 
 
 def test_fidelity(tmp_path):
     table = tables.TABLES["fidelity"]
     scale = SCALES["laptop"]
-    experiments = table.experiments(scale)
+    experiments = experiments_of(table, scale)
     assert len(experiments) == 2 * 3 * (5 + 7)
     noise = (0.02, 0.0, -0.02)
 
@@ -92,7 +92,7 @@ def test_only_the_papers_profile_is_what_others_are_compared_with(tmp_path):
                 {"step": 1, "accuracy": 0.5 + 0.1 * (one.choice == "official")}
             ],
         )
-        for one in table.experiments(scale)
+        for one in experiments_of(table, scale)
         if one.task == "ag_news" and one.choice
     ]
     (sheet,) = table.sheets(scale, results_of(found, tmp_path))
@@ -112,10 +112,10 @@ def test_fidelity_is_of_transevolve():
     with pytest.raises(
         UserError, match="--variants: expected a variant of TransEvolve"
     ):
-        tables.TABLES["fidelity"].experiments(scale)
+        tables.experiments(["fidelity"], scale)
     able = {"transevolve-fullff-1": {}, "transevolve-fullff-2": {}}
     scale = scale._replace(variants={"transformer": {}, **able})
-    experiments = tables.TABLES["fidelity"].experiments(scale)
+    experiments = tables.experiments(["fidelity"], scale)
     assert {one.variant for one in experiments} == able.keys()
 
 

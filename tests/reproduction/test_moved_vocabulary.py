@@ -82,7 +82,7 @@ def test_the_published_word_pieces_need_no_file(tmp_path):
 
 def test_a_run_is_finished_with_its_data_mounted_elsewhere(tmp_path):
     data, moved = make_data(tmp_path / "data"), tmp_path / "moved"
-    one = tables.TABLES["3"].experiments(SCALES["smoke"], None)[0]
+    one = tables.experiments(["3"], SCALES["smoke"])[0]
     workdir = tmp_path / "output/runs/smoke" / one.name
     workdir.mkdir(parents=True)
     config = Folder(tmp_path / "output", "smoke", data).config(one)

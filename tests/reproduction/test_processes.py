@@ -26,7 +26,7 @@ def folder(tmp_path):
 
 
 def experiments(count=2):
-    return tables.TABLES["3"].experiments(SMOKE)[:count]
+    return tables.experiments(["3"], SMOKE)[:count]
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_why_a_run_failed_is_told_where_it_cannot_be_written_down(folder):
 
 def test_kinds_that_take_unlike_times_are_probed_apart():
     kinds = {}
-    for one in tables.TABLES["figure2"].experiments(SCALES["laptop"], None):
+    for one in tables.experiments(["figure2"], SCALES["laptop"]):
         kinds.setdefault(one.splits, set()).add(plan._kind(one))
     both, test = kinds["validation", "test"], kinds[("test",)]
     assert len(both) == 1 and not both & test

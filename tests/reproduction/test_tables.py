@@ -27,7 +27,14 @@ from reproduction.scores import (
     mean_score,
     verdict,
 )
-from tests.reproduction.made_runs import PAPER, PAPERS, results_of, rows, run_of
+from tests.reproduction.made_runs import (
+    PAPER,
+    PAPERS,
+    experiments_of,
+    results_of,
+    rows,
+    run_of,
+)
 from training.config import check
 
 
@@ -43,7 +50,7 @@ def classifier(experiment, accuracy, test=()):
 
 def test_accuracies(tmp_path):
     table = tables.TABLES["3"]
-    experiments = table.experiments(PAPER)
+    experiments = experiments_of(table, PAPER)
     # 2 tasks, 5 variants, 5 seeds.
     assert len(experiments) == len({one.name for one in experiments}) == 50
     near = ACCURACY["imdb"]["transevolve-fullff-2"] / 100
@@ -84,7 +91,7 @@ def test_accuracies(tmp_path):
 
 def test_runs_that_failed_or_have_not_ended_do_not_count(tmp_path):
     table = tables.TABLES["3"]
-    one, two, three, *_ = table.experiments(PAPER)
+    one, two, three, *_ = experiments_of(table, PAPER)
     sound = classifier(one, 0.9)
     failed = classifier(two, 0.1)._replace(failure="out of memory")
     unfinished = classifier(three, 0.1)._replace(results={})
@@ -96,7 +103,7 @@ def test_runs_that_failed_or_have_not_ended_do_not_count(tmp_path):
 @pytest.mark.parametrize("name, task", [("3", "ag_news"), ("4", "listops")])
 def test_a_part_of_the_data_reproduces_nothing(name, task, tmp_path):
     table = tables.TABLES[name]
-    one, *_ = table.experiments(PAPER)
+    one, *_ = experiments_of(table, PAPER)
     whole = classifier(one, ACCURACY[task][one.variant] / 100)
     fewer_tests = {"test": {**whole.results["test"], "examples": 1000}}
     fewer_texts = {**whole.facts, "training_examples": 6000}
@@ -126,7 +133,7 @@ def test_known_sizes_are_those_of_the_data_sets():
 def test_runs_of_other_settings_are_left_out(tmp_path):
     """As an older version left them in the folder."""
     table = tables.TABLES["3"]
-    one, *_ = table.experiments(PAPER)
+    one, *_ = experiments_of(table, PAPER)
     run = classifier(one, 0.9)
     longer = {**run.config["train"], "epochs": 3}
     other = run._replace(config={**run.config, "train": longer})
@@ -145,7 +152,7 @@ def test_no_other_scale_reproduces(name, tmp_path):
     table = tables.TABLES["4"]
     found = [
         classifier(one, ACCURACY[one.task].get(one.variant, 0) / 100)
-        for one in table.experiments(scale)
+        for one in experiments_of(table, scale)
     ]
     sheet, _ = table.sheets(scale, results_of(found, tmp_path))
     badges = {row["badge"] for row in sheet.rows}
@@ -161,7 +168,7 @@ def test_systems_that_run_here(named, tmp_path):
     if named:  # by --variants
         performer = {"transformer-linear-favor": {}}
         scale = PAPER._replace(variants=performer, systems={})
-    experiments = table.experiments(scale.with_seeds(1))
+    experiments = experiments_of(table, scale.with_seeds(1))
     count = 1 if named else len(PAPERS) + len(SYSTEMS)
     assert len(experiments) == 2 * count
     published = OTHER_ACCURACY["listops"]["Performer"]
@@ -267,7 +274,7 @@ def translated(experiments, checkpoints):
 
 def test_translations(tmp_path):
     table = tables.TABLES["2"]
-    experiments = table.experiments(PAPER.with_seeds(2))
+    experiments = experiments_of(table, PAPER.with_seeds(2))
     assert len(experiments) == 2 * 5 * 2
     found = [
         run
@@ -303,7 +310,7 @@ def test_translations(tmp_path):
 @pytest.mark.parametrize("part", ["training", "test"])
 def test_a_part_of_the_pairs_reproduces_nothing(part, tmp_path):
     table = tables.TABLES["2"]
-    one = next(x for x in table.experiments(PAPER.with_seeds(1)) if "de/" in x.name)
+    one = next(x for x in experiments_of(table, PAPER.with_seeds(1)) if "de/" in x.name)
     published = BLEU["en", "de"]["newstest2014"][one.variant]
     (run,) = translated([one], [published] * 2)
     if part == "training":
@@ -329,9 +336,9 @@ def test_what_stands_in_for_a_test_set_is_named(tmp_path):
 
 def test_learning_rates(tmp_path):
     table = tables.TABLES["figure2"]
-    experiments = table.experiments(PAPER)
+    experiments = experiments_of(table, PAPER)
     assert len(experiments) == 2 * 6 * 5
-    shared = {one.name for one in tables.TABLES["2"].experiments(PAPER)}
+    shared = {one.name for one in tables.experiments(["2"], PAPER)}
     # The paper's own pair is table 2's run, with what that table wants.
     assert len(shared & {one.name for one in experiments}) == 2 * 5
     for one in experiments:
@@ -353,7 +360,7 @@ def test_learning_rates(tmp_path):
 @pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("table", tables.TABLES.values(), ids=tables.TABLES)
 def test_every_run_has_a_config_that_holds(table, scale):
-    for one in table.experiments(scale.with_seeds(1)):
+    for one in experiments_of(table, scale.with_seeds(1)):
         check(one.make_config({}))
 
 
