@@ -118,9 +118,8 @@ class Reproduction:
 
     def sheets(self) -> list[Sheet]:
         """The tables that were asked for, of what has been run so far."""
-        experiments = self._to_show()
-        by_name, _ = self._read(experiments)
-        return self._sheets(self.tables, experiments, by_name)
+        by_name, _ = self._read(self._to_show())
+        return self._sheets(self.tables, by_name)
 
     def write(self) -> None:
         """Writes each table as Markdown, JSON and CSV, curves, and the report."""
@@ -128,7 +127,7 @@ class Reproduction:
         folder, experiments = self.folder.results, self._to_show()
         by_name, damaged = self._read(experiments)
         shown = self._with_runs(experiments, by_name)
-        sheets = self._sheets(shown, experiments, by_name)
+        sheets = self._sheets(shown, by_name)
         for sheet in sheets:
             write_whole(folder / f"{sheet.name}.md", sheet.markdown())
             write_whole(folder / f"{sheet.name}.json", sheet.json())
@@ -197,19 +196,9 @@ class Reproduction:
         survey = records.read_each((folder / name for name in names), folder)
         return {record.name: record for record in survey.records}, survey.damaged
 
-    def _sheets(self, shown, experiments, by_name):
-        folder = self.folder.results
-        folder.mkdir(parents=True, exist_ok=True)
-        results = Results(by_name, {}, folder)
-        for table in shown:
-            for one in experiments[table].values():
-                if self.folder.data(one) is None:
-                    reason = f"--data_dir has no {' or '.join(one.folders)}"
-                    results.missing[one.task] = reason
-        # What was run before is there, whatever became of its data.
-        for table in shown:
-            for record in results.finished(experiments[table].values()):
-                results.missing.pop(experiments[table][record.name].task, None)
+    def _sheets(self, shown, by_name):
+        self.folder.results.mkdir(parents=True, exist_ok=True)
+        results = Results(by_name, self.folder)
         return [
             sheet
             for table in shown

@@ -1,14 +1,13 @@
 """What tables are filled with."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 from configs.published import EXAMPLES, SYSTEMS
 from data import DATASETS
 from models import variants
-from reproduction.experiment import Experiment
-from reproduction.records import Record
+from reproduction.experiment import Experiment, Folder
+from reproduction.records import FINISHED, Record
 from reproduction.scales import Scale
 
 # Pairs that are too long are left out.
@@ -20,28 +19,29 @@ class Results(NamedTuple):
 
     Attributes:
       records: {name of the experiment: Record}, of those that have begun.
-      missing: {task of an experiment: why it was not run}.
-      folder: of pictures, and of what was measured.
+      folder: where they lie, and where pictures are drawn.
     """
 
     records: dict[str, Record]
-    missing: dict[str, str]
-    folder: Path
+    folder: Folder
 
     def finished(self, experiments: Iterable[Experiment]) -> list[Record]:
         """Those of the experiments that have been trained and evaluated."""
         return [
-            self.records[experiment.name]
-            for experiment in experiments
-            if experiment.is_finished(self.records.get(experiment.name))
+            self.records[one.name]
+            for one in experiments
+            if one.is_finished(self.records.get(one.name))
         ]
 
     def absences(self, tasks: dict[str, Experiment]) -> list[str]:
         """A sentence for each of the tasks of a table that could not be run."""
+        # What was run before is there, whatever became of its data.
+        finished = [x.name for x in self.records.values() if x.state == FINISHED]
+        run = {name.split("/")[0] for name in finished}
         return [
-            f"{name} was not run: {self.missing[one.task]}."
+            f"{name} was not run: --data_dir has no {' or '.join(one.folders)}."
             for name, one in tasks.items()
-            if one.task in self.missing
+            if one.task not in run and self.folder.data(one) is None
         ]
 
 

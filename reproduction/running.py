@@ -234,7 +234,7 @@ def _begin(function, *arguments):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         sys.exit(function(*arguments))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         sys.exit(EXIT_CODE)
     except LockedError as error:
         logger.info("put off: %s", error)
@@ -249,39 +249,28 @@ def _connect(strategy, tpu):
 
 
 def _run(experiment, folder, strategy, tpu):
-    """Trains and evaluates; an exit code."""
+    """Trains and evaluates; an exit code. Why it fails is written down."""
     workdir = folder.workdir(experiment)
     try:
         with locked(workdir, LOCK), _logged(workdir):
-            if is_finished(experiment, folder):  # by another process, just now
-                return 0
-            (workdir / records.FAILURE).unlink(missing_ok=True)
-            try:
-                records.read(workdir)
-            except UserError as error:
-                logger.warning("damaged, so the run is taken up again: %s", error)
-            try:
+            if not is_finished(experiment, folder):  # by another process, just now
+                (workdir / records.FAILURE).unlink(missing_ok=True)
+                try:
+                    records.read(workdir)
+                except UserError as error:
+                    logger.warning("damaged, so the run is taken up again: %s", error)
                 _train_and_evaluate(experiment, folder, strategy, tpu)
-                return 0
-            except Interrupted as error:
-                logger.info("stopped by %s", error)
-                return EXIT_CODE
-            except Exception as error:
-                return _record(error, workdir)
-    except LockedError:
+        return 0
+    except (LockedError, Interrupted):
         raise
-    except (UserError, OSError) as error:  # of the lock's file, or the log's
-        return _record(error, workdir)
+    except Exception as error:
+        _write_down(_reason(error) or f"{type(error).__name__}: {error}", workdir)
+        return FAILED
 
 
-def _record(error, workdir):
-    """Writes down why a run failed; an exit code."""
-    reason = str(error) if isinstance(error, UserError) else cli.explain(error)
-    if reason is None:
-        logger.error("a fault of this code", exc_info=error)
-        reason = f"{type(error).__name__}: {error}"
-    _write_down(reason, workdir)
-    return FAILED
+def _reason(error):
+    """What to say of an error; None of a fault of this code."""
+    return str(error) if isinstance(error, UserError) else cli.explain(error)
 
 
 def _train_and_evaluate(experiment, folder, strategy, tpu):
@@ -332,12 +321,19 @@ def write_json(path: Path, content) -> None:
 
 @contextmanager
 def _logged(workdir):
-    """Within it, what is logged goes to the run's file, too."""
+    """Within it, what is logged goes to the run's file, too, and why it ends early."""
     handler = logging.FileHandler(workdir / records.LOG, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger.addHandler(handler)
     try:
         yield
+    except Interrupted as error:
+        logger.info("stopped by %s", error)
+        raise
+    except Exception as error:
+        if _reason(error) is None:
+            logger.error("a fault of this code", exc_info=error)
+        raise
     finally:
         logger.removeHandler(handler)
         handler.close()

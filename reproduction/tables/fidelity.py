@@ -96,7 +96,7 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     ]
     if "multi30k" in scale.fidelity:
         notes.append("Multi30k is not of the paper. It stands in for WMT 2014.")
-    pictures = [_draw(panels, results.folder)] if panels else []
+    pictures = [_draw(panels, results.folder.results)] if panels else []
     title = "Fidelity: the paper's choices and the authors' code's"
     return [Sheet("fidelity", title, COLUMNS, filled, notes, pictures)]
 

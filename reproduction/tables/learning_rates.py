@@ -75,7 +75,7 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         *results.absences(tasks),
     ]
     run = [row for row in filled if row["runs"]]
-    pictures = [_draw(run, results.folder)] if run else []
+    pictures = [_draw(run, results.folder.results)] if run else []
     title = "Figure 2: BLEU over learning rate and warm-up"
     return [Sheet("figure2", title, COLUMNS, filled, notes, pictures)]
 

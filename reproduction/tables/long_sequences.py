@@ -55,7 +55,7 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
     title = "Table 4: long sequences"
     of_accuracy = classification.accuracies("table4", title, TASKS, scale, results)
-    return [of_accuracy, _speed(scale, results.folder)]
+    return [of_accuracy, _speed(scale, results.folder.results)]
 
 
 def _speed(scale, folder):

@@ -3,6 +3,7 @@
 import json
 
 from models import variants
+from reproduction.experiment import Folder
 from reproduction.records import Record
 from reproduction.results import Results
 from reproduction.scales import SCALES
@@ -39,8 +40,11 @@ def experiments_of(table, scale):
     return list({one.name: one for one in runs}.values())
 
 
-def results_of(records, folder, missing=None):
-    return Results({record.name: record for record in records}, missing or {}, folder)
+def results_of(records, folder):
+    """What tables are filled with, without data; their pictures go to the folder."""
+    where = Folder(folder, "made")
+    where.results = folder
+    return Results({record.name: record for record in records}, where)
 
 
 def rows(sheet, **wanted):
