@@ -218,6 +218,16 @@ def test_another_process_that_measures_is_waited_for(tmp_path, monkeypatch):
     assert measure.device(tmp_path, "memory") is None
 
 
+def test_speed_is_measured_in_a_process_of_its_own(tmp_path):
+    timing = {"lengths": [16], "rounds": 1, "tokens_per_batch": 16}
+    alone = SMOKE._replace(variants={"transformer": {}}, systems={}, timing=timing)
+    assert do_measure(alone, tmp_path, ["speed"]) == []
+    (row, *_) = measure.rows(tmp_path, "speed")
+    assert (row["model"], row["length"]) == ("transformer", 16)
+    assert "1 CPU of" in measure.device(tmp_path, "speed")
+    assert all(job.is_done() for job in measure.jobs(alone, tmp_path, ["speed"]))
+
+
 def test_a_measurement_that_fails_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(running, "in_own_process", lambda *arguments: FAILED)
     measured(tmp_path, "memory")
