@@ -7,6 +7,7 @@ import re
 import struct
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -21,7 +22,7 @@ from reproduction.facts import facts
 from reproduction.learning_curves import learning_curves
 from reproduction.records import FAILED, FINISHED, UNFINISHED, Record, survey
 from reproduction.scores import DIFFERS, NOT_RUN, OTHER_MEASURE, REPRODUCED
-from reproduction.sheet import Picture, Sheet
+from reproduction.sheet import Sheet
 from training.config import flatten
 
 NAME = "report.html"
@@ -124,8 +125,9 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(badges=BADGES, SHORT=SHORT)
-    style, script = ((FOLDER / name).read_text() for name in (STYLE, SCRIPT))
+    style, script = (Markup((FOLDER / name).read_text()) for name in (STYLE, SCRIPT))
+    environment.globals.update(badges=BADGES, SHORT=SHORT, style=style, script=script)
+    environment.filters.update(hash=_hash, embed=partial(_embed, folder))
     for reason in damaged.values():
         logger.warning("left out: %s", reason)
     states = [record.state for record in records]
@@ -136,14 +138,9 @@ def page(
             *(f"The run {name} is left out: {why}." for name, why in damaged.items()),
         ],
         sheets=sheets,
-        pictures=[[_picture(each, folder) for each in s.pictures] for s in sheets],
         tasks=_tasks(records),
         states={s: states.count(s) for s in (FINISHED, UNFINISHED, FAILED)},
         facts=_facts(records),
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
     )
 
 
@@ -157,7 +154,7 @@ def _finalize(value):
     return value if isinstance(value, Markup) else plain(str(value))
 
 
-def _picture(picture: Picture, folder):
+def _embed(folder, picture):
     """What an <img> holds; with its size in pixels, so that the page stands still."""
     content = (folder / picture.file).read_bytes()
     width = height = None
@@ -165,8 +162,6 @@ def _picture(picture: Picture, folder):
         width, height = struct.unpack(">II", content[16:24])
     return {
         "source": f"data:image/png;base64,{base64.b64encode(content).decode()}",
-        "caption": picture.caption,
-        "alternative": picture.alternative,
         "width": width,
         "height": height,
         "is_wide": width is not None and width > WIDE * height,

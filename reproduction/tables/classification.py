@@ -47,8 +47,8 @@ def rows(scale: Scale, tasks: list[str] = TASKS) -> list[tuple[dict, list]]:
     for task in tasks:
         systems = systems_of(scale, OTHER_ACCURACY[task])
         run = dict.fromkeys([*scale.variants, *systems])
-        others = [name for name in OTHER_ACCURACY[task] if SYSTEMS.get(name) not in run]
-        for model in dict.fromkeys([*rows_of(scale), *run, *others]):
+        absent = [name for name in OTHER_ACCURACY[task] if SYSTEMS.get(name) not in run]
+        for model in dict.fromkeys([*rows_of(scale), *run, *absent]):
             runs = scale.each_seed(scale.tasks[task], model) if model in run else []
             cells.append(({"task": task, "model": model}, runs))
     return cells
@@ -86,9 +86,9 @@ def accuracies(
 
 
 def _figures(task, model, scale, records):
-    name, others = system(model), OTHER_ACCURACY[task]
-    published = {**ACCURACY[task], **others}.get(name or model)
-    if model in others:  # which has no variant here
+    name, systems = system(model), OTHER_ACCURACY[task]
+    published = {**ACCURACY[task], **systems}.get(name or model)
+    if model in systems:  # which does not run here
         return {"published": published, "badge": NOT_RUN, "runs": 0}
     # The baseline's and the systems' figures come from other papers.
     same_measure = scale.is_paper and model != BASELINE and not name

@@ -91,7 +91,7 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         "stands the sample standard deviation, there of the pairs. Evidence is clear "
         "if chance would give as much in fewer than one case of 20. So chance calls "
         f"clear some {compared / 20:.1f} of the {compared} comparisons of this table, "
-        "and one that is clear wants another to agree.",
+        "and one that is clear needs another to agree.",
         *results.absences(scale.fidelity),
     ]
     if "multi30k" in scale.fidelity:
