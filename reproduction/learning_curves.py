@@ -58,8 +58,7 @@ def learning_curves(
     Args:
       records: of runs of one task.
       title: what they learn, for people.
-      folder: where to write the PNG.
-      name: of the PNG, with its ending.
+      folder, name: of the PNG.
 
     Returns:
       The picture; None if no run has validated.

@@ -16,9 +16,6 @@ from training.cluster.lock import locked
 from training.strategy import describe, make_strategy
 
 SPEED, MEMORY = "speed", "memory"
-# What tables read of a row, and each row has; and numbers that it may have.
-TEXTS = ("benchmark", "model")
-NUMBERS = ("length", "batch", "seconds", "ratio_to_transformer", "peak_memory_mb")
 
 logger = logging.getLogger("transevolve")
 
@@ -89,30 +86,11 @@ def _path(folder, name):
 
 def _read(folder, name):
     """What was measured; of a damaged file nothing, so that it is measured again."""
-    path = _path(folder, name)
     try:
-        content = read_object(path) or {}
-        if not _is_sound(content.get("models", []), content.get("rows", [])):
-            raise UserError(f"{path}: expected rows of a benchmark, found others")
+        return read_object(_path(folder, name)) or {}
     except UserError as error:
         _warn(f"left out: {error}")
         return {}
-    return content
-
-
-def _is_sound(models, measured):
-    """Whether all is there, and of its type, that tables read."""
-    try:
-        texts = [*models, *(row.get(name) for row in measured for name in TEXTS)]
-        numbers = [row[name] for row in measured for name in NUMBERS if name in row]
-    except (TypeError, AttributeError):  # other than lists and rows
-        return False
-    are_texts = all(isinstance(text, str) for text in texts)
-    return (
-        are_texts
-        and all(type(number) in (int, float) for number in numbers)
-        and all("length" in x or x["benchmark"].endswith("_fit") for x in measured)
-    )
 
 
 @functools.cache  # once, however often the file is read

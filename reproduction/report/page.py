@@ -110,12 +110,11 @@ def page(
     and all logs together at most 1.5 MB.
 
     Args:
-      title: of the page.
-      sheets: a section each.
+      title, notes: what the page is.
+      sheets: a section each, of which the pictures lie in the folder.
       records: of runs; each is a part of the last section.
       damaged: {name of a run that is left out: why}, which is logged too.
-      folder: where the pictures of the sheets lie.
-      notes: what the page is, a sentence or more each.
+      folder: of pictures.
     """
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
