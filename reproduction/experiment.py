@@ -123,7 +123,7 @@ class Folder:
         self._data_dir = data_dir
 
     def workdir(self, experiment: Experiment) -> Path:
-        """Of a run."""
+        """The workdir of a run."""
         return self.runs / experiment.name
 
     def data(self, experiment: Experiment) -> dict | None:

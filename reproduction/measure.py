@@ -21,7 +21,7 @@ logger = logging.getLogger("transevolve")
 
 
 def jobs(scale: Scale, folder: Path, names: list[str]) -> list[Job]:
-    """Those that measure what is named, each into a file in the folder of results.
+    """Jobs that measure what is named, each into a file in the folder of results.
 
     Another process that measures is waited for: side by side both would be slow.
 
@@ -85,7 +85,7 @@ def _path(folder, name):
 
 
 def _read(folder, name):
-    """What was measured; of a damaged file nothing, so that it is measured again."""
+    """What a file holds; nothing if it is damaged, so that all is measured again."""
     try:
         return read_object(_path(folder, name)) or {}
     except UserError as error:

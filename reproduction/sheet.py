@@ -31,7 +31,7 @@ class Column(NamedTuple):
 
     @property
     def keys(self) -> list[str]:
-        """Of all that the column shows."""
+        """The keys of all cells that the column shows."""
         return [self.key, *[f"{self.key}_deviation"] * self.is_mean]
 
     def cell(self, row: dict) -> str:

@@ -243,14 +243,14 @@ def _score(name, value):
 
 
 def _cut(values):
-    """Those that there are, each cut to its size."""
+    """The values that are not None, as texts of at most `VALUE` characters."""
     return {
         name: str(value)[:VALUE] for name, value in values.items() if value is not None
     }
 
 
 def _tail(lines, size):
-    """As many of the last lines as fit in a size, each cut to its own."""
+    """The last lines that fit in a size, each cut to `LINE` characters."""
     tail = []
     for line in map(plain, reversed(lines)):
         tail.insert(0, line if len(line) <= LINE else line[: LINE - 1] + "…")
