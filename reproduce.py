@@ -59,8 +59,7 @@ def main():
     sys.stdout.reconfigure(errors="surrogateescape")
     modes = [name for name in TAKES if name and flags.FLAGS[name].present]
     mode = modes[0] if modes else None
-    own = {flag for names in TAKES.values() for flag in names}
-    for name in sorted(own - TAKES[mode]):
+    for name in sorted(set().union(*TAKES.values()) - TAKES[mode]):
         if flags.FLAGS[name].present:
             beside = f"beside --{mode}" if mode else "without --table"
             raise UserError(f"--{name}: not expected {beside}")
@@ -110,7 +109,7 @@ def _table():
 
 
 def _report():
-    from reproduction.report.build import report
+    from reproduction.report.page import report
 
     print(report(REPORT.value))
 

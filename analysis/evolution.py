@@ -89,12 +89,12 @@ def evolution(run: Run, text: str) -> Evolution:
     model = run.model
     if run.config.model.attention.name != "factored":  # whose state has E and b^l
         model = with_attention(model, "factored")
-    x, found = model.embedding(ids[None]), []
+    x, evolved = model.embedding(ids[None]), []
     for block in model.encoder.blocks:
-        found.append(_follow(block, x, real))
+        evolved.append(_follow(block, x, real))
         x = block(x, real[None], training=False)
     rotations = run.config.model.feed_forward == "rotation"
-    return Evolution(run.tokenizer.names(ids[real]), found, rotations)
+    return Evolution(run.tokenizer.names(ids[real]), evolved, rotations)
 
 
 def _follow(block, x, real):

@@ -84,12 +84,12 @@ def _draw_attention(axis, attention, names):
 def _draw_weights(mean_axis, heads_axis, block, names, scale):
     depths, heads, count = block.weights.shape
     by_head = np.swapaxes(block.weights, 0, 1).reshape(heads * depths, count)
-    same = {"cmap": "RdBu_r", "norm": scale, "aspect": "auto"}
-    image = mean_axis.imshow(block.mean_weights, **same)
+    shared = {"cmap": "RdBu_r", "norm": scale, "aspect": "auto"}
+    image = mean_axis.imshow(block.mean_weights, **shared)
     mean_axis.set_title("re-weighting $w^l$ of the keys, mean of heads")
     mean_axis.set_yticks(range(depths), range(1, depths + 1), fontsize=7)
     mean_axis.set(xticks=[], ylabel="depth")
-    heads_axis.imshow(by_head, **same)
+    heads_axis.imshow(by_head, **shared)
     heads_axis.set_title(f"each head, its depths 1 (top) to {depths} (bottom)")
     for head in range(1, heads):
         heads_axis.axhline(head * depths - 0.5, color="black", linewidth=0.8)

@@ -4,11 +4,11 @@ from reporting.tables import markdown_table
 from tasks.task import Evaluation
 
 
-def markdown(found: Evaluation) -> str:
+def markdown(evaluation: Evaluation) -> str:
     """Tables, then samples, in Markdown."""
-    tables = [markdown_table(*table) for table in found.tables]
+    tables = [markdown_table(*table) for table in evaluation.tables]
     samples = [
         "\n".join(f"{f'{what}:':11} {text}" for what, text in sample.items())
-        for sample in found.samples
+        for sample in evaluation.samples
     ]
     return "\n\n".join(tables + samples)

@@ -29,10 +29,10 @@ def tables() -> Iterator[tuple[str, str]]:
         yield f"Tokenizers: {name}", _table("data.", tokenizer.FIELDS)
     for name, task in TASKS.items():
         shared = below("data", BUCKET_FIELDS)
-        own = {
+        of_task = {
             field: task.fields[field] for field in task.fields if field not in shared
         }
-        yield f"Tasks: {name}", _table("", own)
+        yield f"Tasks: {name}", _table("", of_task)
 
 
 def _attentions():

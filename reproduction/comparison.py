@@ -1,11 +1,9 @@
 """Runs side by side, whatever they are: a table for each task."""
 
+from reproduction.differences import group, profiles
+from reproduction.records import FAILED, FINISHED, UNFINISHED, Record
 from reproduction.scores import mean_score
-from reproduction.settings import group, profiles
 from reproduction.sheet import DEVIATIONS, Column, Sheet
-from reproduction.survey import FAILED, FINISHED, UNFINISHED, Run
-from tasks import TASKS
-from tasks.task import Task
 
 TITLES = {
     "accuracy": "accuracy %",
@@ -17,30 +15,16 @@ TITLES = {
 DIGITS = {"loss": 4}  # others have two
 
 
-def comparison(runs: list[Run]) -> list[Sheet]:
+def comparison(records: list[Record]) -> list[Sheet]:
     """A sheet for each task of any runs, with a row for each variant and its settings.
 
     A figure is the mean over the finished runs of a row. Where none has finished, it
     is that over all which have validated.
     """
     return [
-        _sheet(task, [run for run in runs if run.task == task])
-        for task in sorted({run.task for run in runs})
+        _sheet(task, [record for record in records if record.task == task])
+        for task in sorted({record.task for record in records})
     ]
-
-
-def kind_of(runs: list[Run]) -> type[Task]:
-    """The task of runs, for its metric; a plain one if this version has none such."""
-    return TASKS.get(runs[0].config["kind"], Task)
-
-
-def best_validation(run: Run) -> float | None:
-    """The best validation score of a run so far, by its task's metric."""
-    task = kind_of([run])
-    scores = _known(row.get(task.metric) for row in run.validations)
-    if not scores:
-        return None
-    return max(scores) if task.higher_is_better else min(scores)
 
 
 def score_title(name: str) -> str:
@@ -53,142 +37,116 @@ def shown(name: str, value: float) -> float:
     return 100 * value if name == "accuracy" else value
 
 
-def _sheet(task, runs):
-    kind = kind_of(runs)
-    scores = {("validation", kind.metric): best_validation}
-    tests = {name for run in runs for name in run.results if name.startswith("test")}
-    names = sorted(kind.score_names, key=lambda name: name != kind.metric)
-    for result in sorted(tests):
-        for name in names:
-            scores[result, name] = _reader(result, name)
-    rows, repeated = [], []
-    for (variant, settings), members in group(runs).items():
-        members, others = _one_a_seed(members)
-        rows.append(_row(variant, settings, members, scores))
-        repeated += others
-    columns = [Column("variant", "variant"), Column("settings", "settings")]
-    for source, name in scores:
-        title = score_title(name)
-        best = "best " if source == "validation" else ""
-        key, digits = _key(source, name), DIGITS.get(name, 2)
-        title = f"{best}{source} {title}"
-        columns.append(Column(key, title, digits, deviation=f"{key}_std"))
-    place = counted_in(runs)
-    columns += [
-        Column("parameters", "parameters", 0),
-        Column("runs", "runs", 0),
-        Column("finished", "finished", 0),
-        Column(f"{place}s", f"{place}s", 1 if place == "epoch" else 0),
-    ]
-    notes = _notes(runs, rows, repeated)
-    sheet = Sheet(f"comparison-{task}", task, columns, rows, notes)
-    return sheet._replace(columns=sheet.filled)
-
-
-def counted_in(runs: list[Run]) -> str:
+def counted_in(records: list[Record]) -> str:
     """By which of "epoch" and "step" runs of one task are compared.
 
     An epoch may have other steps with another seed. So what is trained for a number of
     steps is compared by these.
     """
-    if any(run.config.get("train.steps") for run in runs):
+    if any(record.config["train"].get("steps") for record in records):
         return "step"
-    rows = [row for run in runs for row in (*run.training, *run.validations)]
+    rows = [row for one in records for row in (*one.training, *one.validations)]
     return "epoch" if rows and all("epoch" in row for row in rows) else "step"
 
 
-def _one_a_seed(runs):
-    """Of runs with one seed that which has got furthest, and the others."""
-
-    def progress(run):
-        return run.state == FINISHED, len(run.results), len(run.validations)
-
-    furthest = {}
-    for run in sorted(runs, key=progress, reverse=True):
-        furthest.setdefault(run.seed, run)
-    kept = [run for run in runs if furthest[run.seed] is run]
-    return kept, [run for run in runs if furthest[run.seed] is not run]
-
-
-def _key(source, name):
-    unit = "_percent" if name == "accuracy" else ""
-    return f"{source.replace('-', '_')}_{name}{unit}"
-
-
-def _reader(result, name):
-    return lambda run: run.results.get(result, {}).get(name)
-
-
-def _row(variant, settings, runs, scores):
-    finished = [run for run in runs if run.state == FINISHED]
-    counted = finished or runs
-    parameters = [
-        result.get("parameters") for run in runs for result in run.results.values()
+def _sheet(task, records):
+    kind = records[0].kind
+    names = sorted(kind.score_names, key=lambda name: name != kind.metric)
+    tests = {name for one in records for name in one.results if name.startswith("test")}
+    # (name of an evaluation or None of validations, score) of each column
+    scores = [(None, kind.metric)]
+    scores += [(test, name) for test in sorted(tests) for name in names]
+    place = counted_in(records)
+    columns = [
+        Column("variant", "variant"),
+        Column("settings", "settings"),
+        *(
+            Column(
+                _key(test, name),
+                f"{test or 'best validation'} {score_title(name)}",
+                DIGITS.get(name, 2),
+                is_mean=True,
+            )
+            for test, name in scores
+        ),
+        Column("parameters", "parameters", 0),
+        Column("runs", "runs", 0),
+        Column("finished", "finished", 0),
+        Column(f"{place}s", f"{place}s", 1 if place == "epoch" else 0),
     ]
+    rows, repeated = [], []
+    for (variant, settings), members in group(records).items():
+        furthest = {}  # of the runs with a seed
+        for record in sorted(members, key=_progress, reverse=True):
+            furthest.setdefault(record.seed, record)
+        counted = [one for one in members if furthest[one.seed] is one]
+        repeated += [one.name for one in members if furthest[one.seed] is not one]
+        row = {"variant": variant, "settings": settings}
+        rows.append(row | _figures(counted, scores))
+    notes = _notes(records, rows, repeated)
+    sheet = Sheet(f"comparison-{task}", task, columns, rows, notes)
+    return sheet._replace(columns=sheet.filled)
+
+
+def _progress(record):
+    return record.state == FINISHED, len(record.results), len(record.validations)
+
+
+def _key(evaluation, name):
+    unit = "_percent" if name == "accuracy" else ""
+    return f"{(evaluation or 'validation').replace('-', '_')}_{name}{unit}"
+
+
+def _figures(records, scores):
+    finished = [record for record in records if record.state == FINISHED]
+    counted = finished or records
+    results = [result for record in records for result in record.results.values()]
+    parameters = filter(None, (result.get("parameters") for result in results))
     row = {
-        "variant": variant,
-        "settings": settings,
-        "runs": len(runs),
+        "runs": len(records),
         "finished": len(finished),
-        "parameters": next(filter(None, parameters), None),
+        "parameters": next(parameters, None),
+        "epochs": mean_score(record.last("epoch") for record in counted).mean,
+        "steps": mean_score(record.last("step") for record in counted).mean,
     }
-    for (source, name), read in scores.items():
-        values = [shown(name, value) for value in _known(map(read, counted))]
-        key = _key(source, name)
-        row[key], row[f"{key}_std"], _ = mean_score(values)
-    for key, field in (("epochs", "epoch"), ("steps", "step")):
-        last = [_last(run, field) for run in counted]
-        row[key] = mean_score(last).mean
+    for evaluation, name in scores:
+        values = [
+            record.results.get(evaluation, {}).get(name)
+            if evaluation
+            else record.best_validation
+            for record in counted
+        ]
+        values = [shown(name, value) for value in values if value is not None]
+        row |= mean_score(values).cells(_key(evaluation, name))
     return row
 
 
-def _last(run, field):
-    """How far a run has come, as far as its log says."""
-    rows = (*run.training, *run.validations)
-    return max(_known(row.get(field) for row in rows), default=None)
-
-
-def _known(values):
-    return [value for value in values if value is not None]
-
-
-def _notes(runs, rows, repeated):
+def _notes(records, rows, repeated):
     notes = [
         "The runs of a row differ in their seed alone. Its figures are means over its "
         "finished runs, or over all of them where none has finished, as far as these "
         f"have been evaluated. {DEVIATIONS}"
     ]
     if repeated:
-        names = ", ".join(run.name for run in repeated)
+        names = ", ".join(repeated)
         notes.append(f"Left out, since another run of the row has the seed: {names}.")
-    if found := profiles(runs):
-        notes.append(f"TransEvolve followed the profile {found}.")
-    if any(row["finished"] < row["runs"] for row in rows):
-        notes += _unfinished(runs)
+    if names := profiles(records):
+        notes.append(f"TransEvolve followed the profile {names}.")
+    if all(row["finished"] == row["runs"] for row in rows):
+        return notes
+    for state, title, reason in (
+        (UNFINISHED, "Not finished", _reached),
+        (FAILED, "Failed", lambda record: record.failure.splitlines()[0]),
+    ):
+        named = [f"{one.name} ({reason(one)})" for one in records if one.state == state]
+        if named:
+            count = f"{len(named)} of {len(records)} runs"
+            notes.append(f"{title}, {count}: {'; '.join(named)}.")
     return notes
 
 
-def _unfinished(runs):
-    notes = []
-    going = [run for run in runs if run.state == UNFINISHED]
-    if going:
-        names = "; ".join(f"{run.name} ({_reached(run)})" for run in going)
-        notes.append(f"Not finished, {len(going)} of {len(runs)} runs: {names}.")
-    failed = [run for run in runs if run.state == FAILED]
-    if failed:
-        names = "; ".join(f"{run.name} ({_first_line(run.failure)})" for run in failed)
-        notes.append(f"Failed, {len(failed)} of {len(runs)} runs: {names}.")
-    return notes
-
-
-def _reached(run):
-    step, epoch = _last(run, "step"), _last(run, "epoch")
+def _reached(record):
+    step, epoch = record.last("step"), record.last("epoch")
     if step is None:
         return "nothing logged yet"
-    if epoch is None:
-        return f"step {step:,}"
-    return f"epoch {epoch:.1f}, step {step:,}"
-
-
-def _first_line(text):
-    return text.splitlines()[0]
+    return f"step {step:,}" if epoch is None else f"epoch {epoch:.1f}, step {step:,}"

@@ -1,7 +1,6 @@
-"""A run of a table, as data: what is trained, and how it is evaluated."""
+"""The runs of tables, as data: what is trained, on which data, how it is evaluated."""
 
 import importlib
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,39 +8,54 @@ from ml_collections import ConfigDict
 
 from common.errors import UserError
 from evaluation.evaluate import result_name
-from reproduction.survey import Run
+from reproduction.differences import IMMATERIAL
+from reproduction.records import Record
 from tasks import TASKS
-from training.config import flatten
-
-# Fields that say where data lies.
-PLACES = {"data.source", "data.dir", "data.cache_dir", "data.vocab_file"}
+from training import workdir as workdirs
 
 
-class Setting(NamedTuple):
-    """How a task is run at a scale.
+class Experiment(NamedTuple):
+    """A run, or how a scale runs a task: then it lacks its variant.
 
     Attributes:
-      name: of its runs' folder.
+      task: names the folder of its runs.
       config: a file of `configs/`.
       preset: of the config.
-      overrides: {whole name of a field: value} beside the preset.
+      changes: {whole name of a field: value} beside the preset.
       folders: patterns of names in `--data_dir` under which its data may lie.
       needs_folder: whether it runs only on such data; otherwise the config's own
         source serves where there is none.
       splits: to evaluate when it has been trained.
       average_checkpoints: if above 0, the mean of so many is evaluated, too.
       test_at_validations: whether test data is evaluated at each validation, too.
+      variant: of the model.
+      choice: names what the run changes beside, in its folder's name; "" if nothing.
+      seed: of the run.
     """
 
-    name: str
+    task: str
     config: str
     preset: str = "paper"
-    overrides: dict = {}
+    changes: dict = {}
     folders: tuple[str, ...] = ()
     needs_folder: bool = False
     splits: tuple[str, ...] = ("test",)
     average_checkpoints: int = 0
     test_at_validations: bool = False
+    variant: str = ""
+    choice: str = ""
+    seed: int = 0
+
+    def changed(self, changes: dict | None = None, **attributes) -> "Experiment":
+        """The same with more changes, and other attributes."""
+        changes = {**self.changes, **(changes or {})}
+        return self._replace(changes=changes, **attributes)
+
+    @property
+    def name(self) -> str:
+        """Path of its workdir below the folder of all runs."""
+        parts = (self.task, self.variant, self.choice, f"seed-{self.seed}")
+        return "/".join(filter(None, parts))
 
     @property
     def evaluations(self) -> list[tuple[str, int]]:
@@ -49,57 +63,33 @@ class Setting(NamedTuple):
         averages = dict.fromkeys((0, self.average_checkpoints))
         return [(split, average) for split in self.splits for average in averages]
 
-
-class Experiment(NamedTuple):
-    """One run.
-
-    Attributes:
-      setting: of its task.
-      variant: of the model.
-      seed: of the run.
-      choice: names what it changes beside, in its folder's name; "" if nothing.
-      changes: {whole name of a field: value}, what the choice stands for.
-    """
-
-    setting: Setting
-    variant: str
-    seed: int = 0
-    choice: str = ""
-    changes: dict = {}
-
-    @property
-    def name(self) -> str:
-        """Path of its workdir below the folder of all runs."""
-        parts = (self.setting.name, self.variant, self.choice, f"seed-{self.seed}")
-        return "/".join(part for part in parts if part)
-
-    def config(self, data: dict) -> ConfigDict:
+    def make_config(self, data: dict) -> ConfigDict:
         """The config of the run.
 
         Args:
           data: {whole name: value} of fields that say where its data lies.
         """
-        module = importlib.import_module(f"configs.{self.setting.config}")
-        config = module.get_config(f"{self.variant},{self.setting.preset}")
-        config.update_from_flattened_dict(
-            {**self.setting.overrides, **self.changes, **data}
-        )
+        module = importlib.import_module(f"configs.{self.config}")
+        config = module.get_config(f"{self.variant},{self.preset}")
+        config.update_from_flattened_dict({**self.changes, **data})
         config.seed = self.seed
         return config
 
-    def is_finished(self, run: Run | None) -> bool:
+    def is_finished(self, record: Record | None) -> bool:
         """Whether a run has been trained by `reproduction.running` with these settings,
         and has all their evaluations."""
-        if run is None or run.failure or not run.facts.get("finished"):
+        if record is None or record.failure or not record.facts.get("finished"):
             return False
-        own = flatten(json.loads(json.dumps(self.config({}).to_dict())))
-        names = (own.keys() | run.config.keys()) - PLACES
-        if any(own.get(name) != run.config.get(name) for name in names):
+        # With the source that it had: that data need not be here any more.
+        config = self.make_config({"data.source": record.config["data"].get("source")})
+        if set(workdirs.differences(config, ConfigDict(record.config))) - IMMATERIAL:
             return False
-        scores = TASKS[run.config["kind"]].score_names
+        scores = TASKS[config.kind].score_names
         return all(
-            _is_whole(run.results.get(result_name(split, average), {}), average, scores)
-            for split, average in self.setting.evaluations
+            _is_whole(
+                record.results.get(result_name(split, average), {}), average, scores
+            )
+            for split, average in self.evaluations
         )
 
 
@@ -113,8 +103,8 @@ def _is_whole(result, average, scores):
     return None not in (result.get("parameters"), *figures)
 
 
-class Places:
-    """Where data and runs lie.
+class Folder:
+    """Where the runs of a scale, their results and their data lie.
 
     Args:
       output: folder of everything that is written.
@@ -132,30 +122,35 @@ class Places:
         self.cache = output / "cache"
         self._data_dir = data_dir
 
-    def data(self, setting: Setting) -> dict | None:
-        """{whole name: value} of the fields that say where a task's data lies.
+    def workdir(self, experiment: Experiment) -> Path:
+        """The workdir of a run."""
+        return self.runs / experiment.name
 
-        Those are of `PLACES`. None if the task runs only on data that is not there.
+    def data(self, experiment: Experiment) -> dict | None:
+        """{whole name: value} of the fields that say where a run's data lies.
+
+        None if it runs only on data that is not there.
         """
         fields = {"data.cache_dir": str(self.cache)}
-        folder = self._find(setting.folders)
+        folder = self._find(experiment.folders)
         if folder is not None:
             fields |= {"data.source": "files", "data.dir": str(folder)}
-        elif setting.needs_folder:
+        elif experiment.needs_folder:
             return None
         vocabulary = self._find([self.VOCABULARY])
-        if vocabulary is not None and _takes_vocabulary(setting):
+        module = importlib.import_module(f"configs.{experiment.config}")
+        takes_vocabulary = module.get_config().data.tokenizer == "wordpiece"
+        if vocabulary is not None and takes_vocabulary:
             fields["data.vocab_file"] = str(vocabulary)
         return fields
+
+    def config(self, experiment: Experiment) -> ConfigDict:
+        """The config of a run whose data is there."""
+        return experiment.make_config(self.data(experiment))
 
     def _find(self, patterns):
         """The first pattern's first match."""
         if self._data_dir is None:
             return None
-        found = (sorted(self._data_dir.glob(pattern)) for pattern in patterns)
-        return next((paths[0] for paths in found if paths), None)
-
-
-def _takes_vocabulary(setting):
-    module = importlib.import_module(f"configs.{setting.config}")
-    return module.get_config().data.tokenizer == "wordpiece"
+        matches = (sorted(self._data_dir.glob(pattern)) for pattern in patterns)
+        return next((paths[0] for paths in matches if paths), None)

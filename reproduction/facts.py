@@ -19,77 +19,58 @@ def facts() -> dict[str, str]:
     """Machine, versions, git commit and date.
 
     It asks neither TensorFlow nor a device, so that a parent may call it whose children
-    train. The commit is "unknown" outside of a checkout.
+    train.
     """
-    now = datetime.now(UTC)
+    versions = [f"python {platform.python_version()}", *map(_version, PACKAGES)]
     return {
         "machine": machine(),
-        "versions": versions(),
+        "versions": ", ".join(versions),
         "commit": commit(),
-        "date": f"{now:%Y-%m-%d %H:%M} UTC",
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     }
 
 
 def machine() -> str:
     """Processor, cores that this process may use, memory, and GPUs if there are."""
-    parts = [f"{_processor()}, {num_usable()} cores"]
+    processor = _field(CPUS, "model name") or platform.processor() or platform.machine()
+    parts = [f"{' '.join(processor.split())}, {num_usable()} cores"]
     if memory := _field(MEMORY, "MemTotal"):
         parts.append(f"{int(memory.split()[0]) / 2**20:.0f} GiB of memory")
-    if gpus := _gpus():
+    gpus = [_field(path, "Model") for path in GPUS.glob("*/information")]
+    if gpus := sorted(filter(None, gpus)):
         parts.append("GPU " + ", ".join(gpus))
     return ", ".join(parts)
 
 
-def versions() -> str:
-    """Of Python and of what computes."""
-    found = [f"python {platform.python_version()}"]
-    for package in PACKAGES:
-        try:
-            found.append(f"{package} {metadata.version(package)}")
-        except metadata.PackageNotFoundError:
-            found.append(f"{package} missing")
-    return ", ".join(found)
+def _version(package):
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:  # as of tensorflow-cpu
+        return f"{package} missing"
 
 
 def commit(root: Path = ROOT) -> str:
-    """The commit of the checkout, and whether its files were changed since."""
+    """The commit of the checkout, and whether its files were changed since.
+
+    It is "unknown" outside of a checkout.
+    """
     # The code may lie, untracked, in a folder of another repository.
     if _git(root, "ls-files", "--error-unmatch", "reproduction/__init__.py") is None:
         return "unknown"
     head = _git(root, "rev-parse", "HEAD")
-    if not head:
-        return "unknown"
     changed = _git(root, "status", "--porcelain", "--untracked-files=no")
-    return f"{head} with changes" if changed else head
+    return f"{head or 'unknown'}{' with changes' if head and changed else ''}"
 
 
 def _git(root, *arguments):
     """What git prints; None if it fails or is missing."""
+    command = ["git", "--no-optional-locks", "-C", str(root), *arguments]
+    pipes = {"capture_output": True, "text": True, "errors": "replace"}
     try:
-        called = subprocess.run(
-            ["git", "--no-optional-locks", "-C", str(root), *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SECONDS,
-            check=True,
-        )
+        called = subprocess.run(command, timeout=SECONDS, check=True, **pipes)
     except (OSError, subprocess.SubprocessError):
         return None
     return called.stdout.strip()
-
-
-def _processor():
-    name = _field(CPUS, "model name") or platform.processor() or platform.machine()
-    return " ".join(name.split())
-
-
-def _gpus():
-    try:
-        found = [_field(path, "Model") for path in GPUS.glob("*/information")]
-    except OSError:
-        return []
-    return sorted(filter(None, found))
 
 
 def _field(path, name):
@@ -98,8 +79,6 @@ def _field(path, name):
         lines = path.read_text(errors="replace").splitlines()
     except OSError:
         return None
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() == name and value.strip():
-            return value.strip()
-    return None
+    fields = (line.partition(":") for line in lines)
+    values = (value.strip() for key, _, value in fields if key.strip() == name)
+    return next(filter(None, values), None)

@@ -5,6 +5,7 @@ import logging
 import numpy as np
 import tensorflow as tf
 
+from benchmarks.models import BASELINE
 from benchmarks.timing import interleave, speedup
 from common.errors import UserError
 from common.paths import make_local_path
@@ -13,17 +14,23 @@ from configs.published import ACCURACY
 from data import tokenizers
 from models import variants
 from reporting.tables import markdown_table
-from reproduction import survey
-from reproduction.experiment import Experiment, Places, Setting
+from reproduction import records
+from reproduction.experiment import Experiment, Folder
 from reproduction.running import run_all
 from tasks import TASKS
 from training import config as configuration
 from training.trainer import one_device_trainer
 
-BASELINE = "transformer"
-SETTING = Setting("listops", "listops", "laptop")
+LISTOPS = Experiment("listops", "listops", "laptop")
 # The paper's, and its future work.
 COMPARED = [*variants(in_paper=True), "transevolve-fullff-1-linear"]
+HEADER = [
+    "model",
+    "parameters",
+    "test accuracy %",
+    "training speed / Transformer",
+    "paper's accuracy %",
+]
 TIMED_ROUNDS, UPDATES_PER_ROUND = 5, 10
 MARGIN = 10  # points above always answering the most frequent class
 
@@ -48,44 +55,31 @@ def compare(output, names: list[str] | None = None) -> tuple[str, bool]:
       UserError: if a name is unknown, a run failed, or the folder holds runs of other
         settings.
     """
-    places = Places(make_local_path(output, "--output"), "comparison")
-    others = dict.fromkeys(name for name in names or COMPARED if name != BASELINE)
-    names = [*others, BASELINE]
-    experiments = [Experiment(SETTING, name) for name in names]
-    configs = {one.variant: one.config(places.data(SETTING)) for one in experiments}
-    if failed := run_all(experiments, places, "one_device"):
-        raise UserError(f"--output={output}: a run failed: {failed[0].name}")
-    ran = {one.variant: survey.read(places.runs / one.name) for one in experiments}
-    results = {variant: run.results["test"] for variant, run in ran.items()}
-    tokenizer = tokenizers.load(places.runs / experiments[-1].name / "tokenizer")
+    folder = Folder(make_local_path(output, "--output"), "comparison")
+    names = [*dict.fromkeys(name for name in names or COMPARED if name != BASELINE)]
+    experiments = {name: LISTOPS._replace(variant=name) for name in [*names, BASELINE]}
+    configs = {name: folder.config(one) for name, one in experiments.items()}
+    if failed := run_all(list(experiments.values()), folder, "one_device"):
+        raise UserError(f"--output={output}: a run failed: {failed[0]}")
+    workdirs = {name: folder.workdir(one) for name, one in experiments.items()}
+    tokenizer = tokenizers.load(workdirs[BASELINE] / "tokenizer")
     tasks = {
         name: TASKS[config.kind](config, tokenizer) for name, config in configs.items()
     }
     speeds = _speeds(tasks)
     targets = tasks[BASELINE].evaluation_batches("test").split.targets
     majority = 100 * np.bincount(targets).max() / len(targets)
-    learned = [
-        100 * result["accuracy"] >= majority + MARGIN for result in results.values()
-    ]
-    rows = [
-        [
-            variant,
-            f"{result['parameters']:,}",
-            f"{100 * result['accuracy']:.1f}",
-            f"{speeds[variant]:.2f}",
-            ACCURACY["listops"].get(variant, ""),
-        ]
-        for variant, result in results.items()
-    ]
-    header = [
-        "model",
-        "parameters",
-        "test accuracy %",
-        "training speed / Transformer",
-        "paper's accuracy %",
-    ]
+    ran = {name: records.read(workdir) for name, workdir in workdirs.items()}
+    rows, learned = [], []
+    for name, record in ran.items():
+        result = record.results["test"]
+        accuracy = 100 * result["accuracy"]
+        learned.append(accuracy >= majority + MARGIN)
+        parameters, speed = f"{result['parameters']:,}", f"{speeds[name]:.2f}"
+        published = ACCURACY["listops"].get(name, "")
+        rows.append([name, parameters, f"{accuracy:.1f}", speed, published])
     report = (
-        f"{markdown_table(header, rows)}\n\n"
+        f"{markdown_table(HEADER, rows)}\n\n"
         f"Always answering the most frequent class: {majority:.1f} %. "
         f"{sum(learned)} of {len(learned)} models are at least {MARGIN} points above.\n"
         f"{_differences(ran[BASELINE].facts['device'])}"
@@ -109,6 +103,7 @@ def _differences(device):
 
 
 def _speeds(tasks):
+    """How many times as fast as the baseline's a training step of each task is."""
     logger.info("\ntiming training steps side by side")
     tf.config.experimental.enable_op_determinism()  # as in training
     calls = {name: _updates(task) for name, task in tasks.items()}

@@ -2,7 +2,6 @@
 
 import functools
 import logging
-import time
 from pathlib import Path
 
 from benchmarks import memory, speed
@@ -11,57 +10,34 @@ from common.errors import UserError
 from common.json_files import read_object
 from models import variants
 from reproduction.facts import facts
-from reproduction.running import (
-    LOCKED,
-    SECONDS_BETWEEN_LOOKS,
-    in_own_process,
-    write_json,
-)
+from reproduction.running import Job, write_json
 from reproduction.scales import Scale
-from training import cli
-from training.cluster.lock import LockedError, locked
+from training.cluster.lock import locked
 from training.strategy import describe, make_strategy
 
 SPEED, MEMORY = "speed", "memory"
-# What tables read of a row.
-TEXTS = ("benchmark", "model")
-NUMBERS = ("length", "batch", "seconds", "ratio_to_transformer", "peak_memory_mb")
 
 logger = logging.getLogger("transevolve")
 
 
-def measure(scale: Scale, folder: Path, what: list[str]) -> list[str]:
-    """Measures what has not been measured, into a file of its name in the folder.
+def jobs(scale: Scale, folder: Path, names: list[str]) -> list[Job]:
+    """Jobs that measure what is named, each into a file in the folder of results.
 
     Another process that measures is waited for: side by side both would be slow.
 
     Args:
       scale: whose models and lengths.
       folder: of the results.
-      what: of `SPEED` and `MEMORY`.
-
-    Returns:
-      Those that failed.
-
-    Raises:
-      Interrupted: after a signal.
+      names: of `SPEED` and `MEMORY`.
     """
-    failed = []
-    for name in what:
-        code = None
-        while not _is_measured(scale, folder, name):
-            if code != LOCKED:
-                logger.info("\nmeasuring %s", name)
-            code = in_own_process(_measure, name, scale, folder)
-            if code not in (0, LOCKED):
-                logger.info("failed: %s ended with code %d", name, code)
-                failed.append(name)
-                break
-            if code == LOCKED:
-                time.sleep(SECONDS_BETWEEN_LOOKS)
-        if code is None:
-            logger.info("measured before: %s", _path(folder, name))
-    return failed
+    return [
+        Job(
+            f"measuring {name}",
+            functools.partial(_is_measured, scale, folder, name),
+            (_measure, name, scale, folder),
+        )
+        for name in names
+    ]
 
 
 def device(folder: Path, name: str) -> str | None:
@@ -77,41 +53,31 @@ def rows(folder: Path, name: str) -> list[dict]:
 
 
 def _models(scale):
-    # The others are compared with it.
+    # The others are compared with the baseline.
     return list(dict.fromkeys([*scale.variants, *scale.systems, BASELINE]))
 
 
-def _measured(folder, name):
-    """The models that were measured."""
-    return _read(folder, name).get("models", [])
-
-
 def _is_measured(scale, folder, name):
-    return set(_models(scale)) <= set(_measured(folder, name))
+    return set(_models(scale)) <= set(_read(folder, name).get("models", []))
 
 
 def _measure(name, scale, folder):
-    cli.log_to_stderr()
-    try:
-        with locked(folder, "measuring.lock"):
-            if _is_measured(scale, folder, name):  # by another process, just now
-                return 0
-            # Those of before again: ratios are of one run.
-            before = [one for one in _measured(folder, name) if one in variants()]
-            models = list(dict.fromkeys([*before, *_models(scale)]))
-            if name == SPEED:
-                found = list(speed.measure(models, **scale.timing))
-            else:
-                timing = dict(scale.timing, lengths=scale.memory_lengths)
-                timing.pop("rounds")
-                found = list(memory.measure(models, **timing))
-            where = describe(make_strategy("one_device"))
-            content = {"models": models, "device": where, **facts(), "rows": found}
-            write_json(_path(folder, name), content)
-    except LockedError as error:
-        logger.info("put off: %s", error)
-        return LOCKED
-    return 0
+    with locked(folder, "measuring.lock"):
+        if _is_measured(scale, folder, name):  # by another process, just now
+            return
+        # Those of before again: ratios are of one run.
+        before = _read(folder, name).get("models", [])
+        before = [model for model in before if model in variants()]
+        models = list(dict.fromkeys([*before, *_models(scale)]))
+        if name == SPEED:
+            measured = speed.measure(models, **scale.timing)
+        else:
+            timing = {**scale.timing, "lengths": scale.memory_lengths}
+            timing.pop("rounds")
+            measured = memory.measure(models, **timing)
+        content = {"models": models, "rows": list(measured)}
+        content |= {"device": describe(make_strategy("one_device")), **facts()}
+        write_json(_path(folder, name), content)
 
 
 def _path(folder, name):
@@ -119,35 +85,14 @@ def _path(folder, name):
 
 
 def _read(folder, name):
-    """What was measured; of a damaged file nothing, so that it is measured again."""
-    path = _path(folder, name)
+    """What a file holds; nothing if it is damaged, so that all is measured again."""
     try:
-        content = read_object(path) or {}
-        models, rows = content.get("models", []), content.get("rows", [])
-        if not _are(models, _is_text) or not _are(rows, _is_row):
-            raise UserError(f"{path}: expected rows of a benchmark, found others")
+        return read_object(_path(folder, name)) or {}
     except UserError as error:
         _warn(f"left out: {error}")
         return {}
-    return content
 
 
 @functools.cache  # once, however often the file is read
 def _warn(message):
     logger.warning(message)
-
-
-def _are(values, kind):
-    return isinstance(values, list) and all(map(kind, values))
-
-
-def _is_text(value):
-    return isinstance(value, str)
-
-
-def _is_row(row):
-    if not isinstance(row, dict) or not _are([*map(row.get, TEXTS)], _is_text):
-        return False
-    has_length = "length" in row or row["benchmark"].endswith("_fit")
-    numbers = [row[name] for name in NUMBERS if name in row]
-    return has_length and all(type(one) in (int, float) for one in numbers)

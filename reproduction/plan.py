@@ -13,8 +13,8 @@ from common.json_files import check_numbers, read_object
 from common.progress import progress_bar
 from models import count_parameters
 from models.fidelity import official_choices
-from reproduction import survey
-from reproduction.experiment import Experiment, Places
+from reproduction.experiment import Experiment, Folder
+from reproduction.records import Record
 from reproduction.running import in_own_process, is_finished, write_json
 from reproduction.sheet import Column, Sheet
 from tasks import TASKS
@@ -39,12 +39,13 @@ COLUMNS = [
     Column("disk_mb", "disk, MB", 0),
     Column("minutes", "minutes", 1),
 ]
+SUMMED = ("steps", "examples", "disk_mb", "minutes")
 
 logger = logging.getLogger("transevolve")
 
 
 def plan(
-    experiments: list[Experiment], places: Places, strategy: str, tpu: str = ""
+    experiments: list[Experiment], folder: Folder, strategy: str, tpu: str = ""
 ) -> Sheet:
     """A row for each run, with an estimate of its time on this machine.
 
@@ -55,31 +56,28 @@ def plan(
       Interrupted: after a signal.
       UserError: if a kind of run cannot begin; what is wrong with each is logged.
     """
-    places.results.mkdir(parents=True, exist_ok=True)
-    states = {one.name: _state(one, places) for one in experiments}
+    folder.results.mkdir(parents=True, exist_ok=True)
+    rows = [{"run": one.name, "state": _state(one, folder)} for one in experiments]
     kinds = {}
-    for experiment in experiments:
-        if states[experiment.name] == TO_RUN:
-            kinds.setdefault(_kind(experiment), experiment)
-    probe = places.results / "probe.json"
-    code = in_own_process(_probe, list(kinds.values()), places, strategy, tpu, probe)
-    if code != 0:
-        raise UserError("--dry_run: expected runs that can begin, see above")
-    probed = json.loads(probe.read_text())
-    probe.unlink()
-    rows = []
-    for experiment in experiments:
-        row = {"run": experiment.name, "state": states[experiment.name]}
+    for experiment, row in zip(experiments, rows, strict=True):
         if row["state"] == TO_RUN:
-            row |= probed[_kind(experiment)]
-        rows.append(row)
+            kinds.setdefault(_kind(experiment), []).append((experiment, row))
+    probes = [members[0][0] for members in kinds.values()]
+    path = folder.results / "probe.json"
+    if in_own_process(_probe, probes, folder, strategy, tpu, path) != 0:
+        raise UserError("--dry_run: expected runs that can begin, see above")
+    for costs, members in zip(
+        json.loads(path.read_text()), kinds.values(), strict=True
+    ):
+        for _, row in members:
+            row |= costs
+    path.unlink()
     left = [row for row in rows if row["state"] == TO_RUN]
     total = {"run": "all that are to run", "state": f"{len(left)} runs"}
-    for key in ("steps", "examples", "disk_mb", "minutes"):
-        total[key] = sum(row.get(key, 0) for row in left)
+    total |= {key: sum(row[key] for row in left) for key in SUMMED}
     # Of runs that have ended, the estimate from before they began.
-    minutes = _estimates(places) | {row["run"]: row["minutes"] for row in left}
-    write_json(places.results / NAME, minutes)
+    minutes = _estimates(folder) | {row["run"]: row["minutes"] for row in left}
+    write_json(folder.results / NAME, minutes)
     notes = [
         "Minutes are those of this machine, estimated from "
         f"{TIMED} updates of each kind of run. Beam search is timed on an untrained "
@@ -91,34 +89,36 @@ def plan(
 
 
 def accuracy_of_plan(
-    experiments: list[Experiment], places: Places, runs: dict[str, survey.Run]
+    experiments: list[Experiment], folder: Folder, records: dict[str, Record]
 ) -> str | None:
     """A sentence on how far the estimate was off; None where nothing was estimated.
 
     Args:
       experiments: of the plan, maybe.
-      places: where that lies.
-      runs: by the names of their experiments.
+      folder: where that lies.
+      records: of the runs, by the names of their experiments.
     """
-    estimates = _estimates(places)
-    planned = took = count = 0
-    for experiment in experiments:
-        run, minutes = runs.get(experiment.name), estimates.get(experiment.name)
-        if run and run.facts.get("finished") and run.facts.get("seconds") and minutes:
-            planned += minutes
-            took += run.facts["seconds"] / 60
-            count += 1
-    if not count:
+    estimates = _estimates(folder)
+    times = [
+        (estimates[one.name], record.facts["seconds"] / 60)
+        for one in experiments
+        if (record := records.get(one.name))
+        and record.facts.get("finished")
+        and record.facts.get("seconds")
+        and estimates.get(one.name)
+    ]
+    if not times:
         return None
+    planned, took = map(sum, zip(*times, strict=True))
     return (
-        f"{count} runs took {took:.1f} minutes. The plan said {planned:.1f}, "
+        f"{len(times)} runs took {took:.1f} minutes. The plan said {planned:.1f}, "
         f"{100 * (planned / took - 1):+.0f} %."
     )
 
 
-def _estimates(places):
+def _estimates(folder):
     """{name of a run: minutes} of earlier plans."""
-    path = places.results / NAME
+    path = folder.results / NAME
     try:
         estimates = read_object(path) or {}
         check_numbers(estimates, estimates.keys(), path)
@@ -129,42 +129,39 @@ def _estimates(places):
 
 
 def _kind(experiment):
-    setting = experiment.setting
-    parts = [f"{setting.name}/{experiment.variant}", " and ".join(setting.splits)]
-    # The one choice that comes with weights of its own.
+    # Singular values are the one choice that comes with weights of its own.
     choices = official_choices(experiment.changes.get("model.fidelity", "paper"))
-    return ", ".join([*parts, *choices & {"singular_values"}])
+    has_more_weights = "singular_values" in choices
+    return experiment.task, experiment.variant, experiment.splits, has_more_weights
 
 
-def _state(experiment, places):
-    if places.data(experiment.setting) is None:
+def _state(experiment, folder):
+    if folder.data(experiment) is None:
         return "no data"
-    return "finished" if is_finished(experiment, places) else TO_RUN
+    return "finished" if is_finished(experiment, folder) else TO_RUN
 
 
-def _probe(experiments, places: Places, strategy, tpu, path: Path):
-    cli.log_to_stderr()
+def _probe(experiments, folder, strategy, tpu, path: Path):
+    """Writes the costs of each experiment."""
     # Each kind of run is traced, of which TensorFlow warns.
     tf.get_logger().setLevel("ERROR")
     strategy = make_strategy(strategy, tpu)
-    found, problems = {}, []
+    costs, problems = [], []
     with progress_bar(experiments, desc="probing", unit=" kinds of run") as bar:
         for experiment in bar:
             try:
-                found[_kind(experiment)] = _costs(experiment, places, strategy)
+                costs.append(_costs(experiment, folder.config(experiment), strategy))
             except Exception as error:
                 reason = error if isinstance(error, UserError) else cli.explain(error)
                 if reason is None:
                     raise
-                name = f"{experiment.setting.name}/{experiment.variant}"
-                problems.append(f"{name}: {reason}")
+                problems.append(f"{experiment.task}/{experiment.variant}: {reason}")
     if problems:
         raise UserError("\n".join(problems))
-    write_json(path, found)
+    write_json(path, costs)
 
 
-def _costs(experiment, places, strategy):
-    config = experiment.config(places.data(experiment.setting))
+def _costs(experiment, config, strategy):
     check(config)
     start = time.monotonic()
     kind = TASKS[config.kind]
@@ -184,7 +181,7 @@ def _costs(experiment, places, strategy):
     update = (time.monotonic() - start) / TIMED
     validations = math.ceil(steps / every)
     validated = ["validation"]
-    if experiment.setting.test_at_validations:
+    if experiment.test_at_validations:
         validated.append("test")
     seconds = setup + steps * update
     evaluator = Evaluator(model, task.sums, strategy)
@@ -193,8 +190,8 @@ def _costs(experiment, places, strategy):
         seconds += _seconds(call, validations * times)
     # Splits to evaluate are of similar sizes, so that one of them is enough to trace.
     # Averaging evaluates the mean of weights, and each checkpoint by itself.
-    evaluations = sum(1 + average for _, average in experiment.setting.evaluations)
-    call, times = task.evaluation_sample(model, experiment.setting.splits[-1], strategy)
+    evaluations = sum(1 + average for _, average in experiment.evaluations)
+    call, times = task.evaluation_sample(model, experiment.splits[-1], strategy)
     seconds += _seconds(call, evaluations * times)
     parameters = count_parameters(model)
     copies = settings.keep_checkpoints + 2  # the best one, and one to go on from

@@ -9,16 +9,15 @@ from common.errors import UserError
 from common.paths import make_local_path, make_path, write_whole
 from common.paths import check_writable_file
 from models import variants
-from reproduction import measure, plan, survey, tables
-from reproduction.experiment import Places
-from reproduction.pictures import learning_curves
-from reproduction.report.build import NAME as REPORT
-from reproduction.report.build import facts_of, left_out
+from reproduction import measure, plan, records, tables
+from reproduction.experiment import Experiment, Folder
+from reproduction.learning_curves import learning_curves
+from reproduction.report.page import NAME as REPORT
 from reproduction.report.page import page
-from reproduction.running import run_all
-from reproduction.scales import SCALES
+from reproduction.results import Results
+from reproduction.running import do_all, run_all
+from reproduction.scales import SCALES, Scale
 from reproduction.sheet import Picture, Sheet
-from reproduction.tables.table import Results
 from training import cli
 
 MEASURED = (measure.SPEED, measure.MEMORY)
@@ -70,24 +69,21 @@ class Reproduction:
                 f"{seeds}"
             )
         self.tables = tables.named(table)
-        # What is run, and what is shown.
-        self.scale = self._shown = SCALES[scale]
+        self.seeds = seeds
+        # What is run. More may be shown.
+        self.scale = SCALES[scale].with_seeds(seeds)
         if models:
             chosen = _variants(self.scale, models)
-            shown = {**chosen, **self.scale.variants}
-            self._shown = self.scale._replace(variants=shown)
             self.scale = self.scale._replace(variants=chosen, systems={})
-        self.seeds = seeds
-        self.places = Places(output, scale, data_dir)
+        self.folder = Folder(output, scale, data_dir)
         self._written = time.monotonic()
-        wanted = _pattern(only)
-        chosen = tables.experiments(self.tables, self.scale, seeds)
-        self.experiments = [one for one in chosen if wanted(one.name)]
-        is_timed = any(table.is_timed for table in self.tables)
-        measured = MEASURED if is_timed else ()
-        self._to_measure = [name for name in measured if wanted(name)]
+        is_chosen = _pattern(only)
+        usual = tables.experiments(self.tables, self.scale)
+        self.experiments = [one for one in usual if is_chosen(one.name)]
+        measured = MEASURED if tables.TIMED & set(self.tables) else ()
+        self._to_measure = [name for name in measured if is_chosen(name)]
         if not self.experiments and not self._to_measure:
-            names = [one.name for one in chosen[:3]]
+            names = [one.name for one in usual[:3]]
             raise UserError(
                 f"--only={only}: expected a pattern that is found in some run's name, "
                 f"such as {', '.join([*names, *measured])}"
@@ -95,7 +91,7 @@ class Reproduction:
 
     def plan(self, strategy: str, tpu: str = "") -> Sheet:
         """What would run, and how long it would take here; see `plan.plan`."""
-        return plan.plan(self.experiments, self.places, strategy, tpu)
+        return plan.plan(self.experiments, self.folder, strategy, tpu)
 
     def run(self, strategy: str, tpu: str = "") -> list[str]:
         """Runs and measures what is not done, and writes the results, now and then too.
@@ -108,72 +104,50 @@ class Reproduction:
           UserError: if the folder cannot be written to, or holds runs of other
             settings.
         """
-        check_writable_file(self.places.results / REPORT, "--output")
-        for seed, path in self._found_seeds():
+        check_writable_file(self.folder.results / REPORT, "--output")
+        for seed, path in self._seeds():
             if seed >= MOST_SEEDS:
                 expected = f"expected a seed below {MOST_SEEDS:,}"
                 logger.warning("left out: %s: %s", path, expected)
-        failed = run_all(self.experiments, self.places, strategy, tpu, self._in_between)
-        unmeasured = []
-        if self._to_measure:
-            folder = self.places.results
-            unmeasured = measure.measure(self.scale, folder, self._to_measure)
+        after_each = self._write_now_and_then
+        failed = run_all(self.experiments, self.folder, strategy, tpu, after_each)
+        jobs = measure.jobs(self.scale, self.folder.results, self._to_measure)
+        failed += do_all(jobs, after_each)
         self.write()
-        return [*(experiment.name for experiment in failed), *unmeasured]
+        return failed
 
     def sheets(self) -> list[Sheet]:
         """The tables that were asked for, of what has been run so far."""
-        return self._sheets(self.tables)
-
-    def _sheets(self, chosen):
-        folder = self.places.results
-        folder.mkdir(parents=True, exist_ok=True)
-        (runs, _), seeds = self._runs(chosen), self._seeds()
-        results = Results(
-            self._shown,
-            runs,
-            self._missing(chosen, runs),
-            measure.rows(folder, measure.SPEED),
-            measure.rows(folder, measure.MEMORY),
-            folder,
-            measure.device(folder, measure.SPEED),
-        )
-        return [
-            sheet
-            for table in chosen
-            for sheet in table.sheets(self._scale_of(table), seeds, results)
-        ]
+        by_name, _ = self._read(self._to_show())
+        return self._sheets(self.tables, by_name)
 
     def write(self) -> None:
         """Writes each table as Markdown, JSON and CSV, curves, and the report."""
         self._written = time.monotonic()
-        folder = self.places.results
-        shown = self._with_runs()
-        sheets = self._sheets(shown)
+        folder, experiments = self.folder.results, self._to_show()
+        by_name, damaged = self._read(experiments)
+        shown = self._with_runs(experiments, by_name)
+        sheets = self._sheets(shown, by_name)
         for sheet in sheets:
-            for ending in ("md", "json", "csv"):
-                text = getattr(sheet, {"md": "markdown"}.get(ending, ending))()
-                write_whole(folder / f"{sheet.name}.{ending}", text)
-        by_name, damaged = self._runs(shown)
-        runs = list(by_name.values())
-        curves = Sheet("curves", "Learning curves", [], [], [], self._curves(runs))
-        notes = [self.scale.meaning, *left_out(damaged)]
-        places = self.places
-        if sentence := plan.accuracy_of_plan(self.experiments, places, by_name):
+            write_whole(folder / f"{sheet.name}.md", sheet.markdown())
+            write_whole(folder / f"{sheet.name}.json", sheet.json())
+            write_whole(folder / f"{sheet.name}.csv", sheet.csv())
+        names = {name for table in shown for name in experiments[table]}
+        members = [record for name, record in by_name.items() if name in names]
+        damaged = {name: why for name, why in damaged.items() if name in names}
+        if members:
+            curves = self._curves(members)
+            sheets.append(Sheet("curves", "Learning curves", [], [], [], curves))
+        notes = [self.scale.meaning]
+        if sentence := plan.accuracy_of_plan(self.experiments, self.folder, by_name):
             logger.info("%s", sentence)
             notes.append(sentence)
-        text = page(
-            f"TransEvolve: tables at scale {self.scale.name}",
-            [*sheets, curves] if runs else sheets,
-            runs,
-            facts_of(runs),
-            folder,
-            notes,
-        )
+        title = f"TransEvolve: tables at scale {self.scale.name}"
+        text = page(title, sheets, members, damaged, folder, notes)
         write_whole(folder / REPORT, text)
         logger.info("report: %s", folder / REPORT)
 
-    def _in_between(self):
+    def _write_now_and_then(self):
         """Writes the results, if that is a while ago.
 
         Runs go on where that fails, as on a disk that is full for a while. At the end
@@ -188,80 +162,70 @@ class Reproduction:
                     cli.explain(error) or f"{type(error).__name__}: {error}",
                 )
 
-    def _scale_of(self, table):
-        """The scale with the models that a table shows."""
-        if table.is_of_all_models:
-            return self._shown
-        return self.scale if table in self.tables else SCALES[self.scale.name]
-
     def _seeds(self):
-        """How many seeds there are to show: those asked for, and those run before."""
-        before = [1 + seed for seed, _ in self._found_seeds() if seed < MOST_SEEDS]
-        return max([self.seeds or 0, *before]) or None
-
-    def _found_seeds(self):
         """(seed, folder) of each folder of a seed."""
         return [
             (int(seed), path)
-            for path in self.places.runs.glob("**/seed-*")
+            for path in self.folder.runs.glob("**/seed-*")
             if (seed := path.name.removeprefix("seed-")).isdecimal()
         ]
 
-    def _experiments(self, table):
-        """{name: what a table shows}, whether it has been run or not."""
-        found = table.experiments(self._scale_of(table), self._seeds())
-        return {one.name: one for one in found}
+    def _shown_scale(self, table) -> Scale:
+        """The scale with all models and seeds that a table shows."""
+        usual = SCALES[self.scale.name]
+        if table not in tables.OF_CHOSEN_MODELS:
+            models = {**self.scale.variants, **usual.variants}
+            scale = usual._replace(variants=models)
+        else:
+            scale = self.scale if table in self.tables else usual
+        before = [1 + seed for seed, _ in self._seeds() if seed < MOST_SEEDS]
+        return scale.with_seeds(max([self.seeds or 0, *before]))
 
-    def _with_runs(self):
+    def _to_show(self) -> dict[str, dict[str, Experiment]]:
+        """{table: {name: what it shows}}, whether that has been run or not."""
+        shown = {}
+        for table in tables.TABLES:
+            runs = tables.experiments([table], self._shown_scale(table))
+            shown[table] = {one.name: one for one in runs}
+        return shown
+
+    def _read(self, experiments):
+        """Records by name, and why others are left out, as `records.survey` says."""
+        folder = self.folder.runs
+        names = {name for of_table in experiments.values() for name in of_table}
+        survey = records.read_each((folder / name for name in names), folder)
+        return {record.name: record for record in survey.records}, survey.damaged
+
+    def _sheets(self, shown, by_name):
+        self.folder.results.mkdir(parents=True, exist_ok=True)
+        results = Results(by_name, self.folder)
+        return [
+            sheet
+            for table in shown
+            for sheet in tables.TABLES[table].sheets(self._shown_scale(table), results)
+        ]
+
+    def _with_runs(self, experiments, by_name):
         """The tables that were asked for, and others that another command has run."""
-        of_each = {name: self._experiments(one) for name, one in tables.TABLES.items()}
-        runs, _ = self._runs(tables.TABLES.values())
         # A run that tables share does not say which of them was asked for.
-        shared = Counter(name for found in of_each.values() for name in found)
+        shared = Counter(name for of_table in experiments.values() for name in of_table)
         return [
             table
-            for table in tables.TABLES.values()
+            for table, of_table in experiments.items()
             if table in self.tables
             or any(
-                shared[name] == 1 and one.is_finished(runs.get(name))
-                for name, one in of_each[table.name].items()
+                shared[name] == 1 and one.is_finished(by_name.get(name))
+                for name, one in of_table.items()
             )
         ]
 
-    def _runs(self, chosen):
-        """The runs of tables by name, and why others are left out, as `survey` says."""
-        folder = self.places.runs
-        names = {name for table in chosen for name in self._experiments(table)}
-        runs, damaged = survey.read_each((folder / name for name in names), folder)
-        return {run.name: run for run in runs}, damaged
-
-    def _missing(self, chosen, runs):
-        """{name of a setting: why it was not run}, of what has not been run before."""
-        experiments = [
-            one for table in chosen for one in self._experiments(table).values()
-        ]
-        finished = {
-            experiment.setting.name
-            for experiment in experiments
-            if experiment.is_finished(runs.get(experiment.name))
-        }
-        return {
-            experiment.setting.name: "--data_dir has no "
-            + " or ".join(experiment.setting.folders)
-            for experiment in experiments
-            if self.places.data(experiment.setting) is None
-            and experiment.setting.name not in finished
-        }
-
-    def _curves(self, runs) -> list[Picture]:
-        by_setting = {}
-        for run in runs:
-            by_setting.setdefault(run.name.split("/")[0], []).append(run)
-        pictures = [
-            learning_curves(some, name, self.places.results, f"curves-{name}.png")
-            for name, some in by_setting.items()
-        ]
-        return [picture for picture in pictures if picture]
+    def _curves(self, members) -> list[Picture]:
+        pictures = []
+        for task in dict.fromkeys(record.name.split("/")[0] for record in members):
+            some = [one for one in members if one.name.split("/")[0] == task]
+            name = f"curves-{task}.png"
+            pictures.append(learning_curves(some, task, self.folder.results, name))
+        return list(filter(None, pictures))
 
 
 def _variants(scale, models):

@@ -9,7 +9,9 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -19,8 +21,8 @@ from common.json_files import read_object
 from common.paths import check_writable_folder, write_whole
 from common.processes import end_with_parent, ending
 from evaluation.evaluate import evaluate_each
-from reproduction import survey
-from reproduction.experiment import Experiment, Places
+from reproduction import records
+from reproduction.experiment import Experiment, Folder
 from reproduction.facts import facts
 from training import cli
 from training import workdir as workdirs
@@ -30,8 +32,8 @@ from training.strategy import describe, make_strategy
 from training.train import train_and_evaluate
 
 LOCK = "reproduce.lock"
-SECONDS_BETWEEN_LOOKS = 10  # at runs that another process has
-LOCKED, FAILED = 3, 1  # exit codes of a run's process
+SECONDS_BETWEEN_LOOKS = 10  # at jobs that another process has
+LOCKED, FAILED = 3, 1  # exit codes of a job's process
 # A run has TensorFlow's devices alone, and may run out of memory alone. What is forked
 # has imported TensorFlow and started nothing of it.
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -40,35 +42,91 @@ CONTEXT.set_forkserver_preload([__name__])
 logger = logging.getLogger("transevolve")
 
 
+class Job(NamedTuple):
+    """What is to be done once, by whichever of the processes that share a folder.
+
+    Attributes:
+      name: for people.
+      is_done: function that says whether it has been done.
+      call: function that does it in a process of its own, with its arguments. It may
+        raise a `LockedError` where another process does the job.
+      explain: function of an exit code that says why the job failed.
+    """
+
+    name: str
+    is_done: Callable[[], bool]
+    call: tuple
+    explain: Callable[[int], str] = ending
+
+
+def do_all(jobs: list[Job], after_each: Callable[[], None]) -> list[str]:
+    """Does what has not been done; another process may take its share.
+
+    Args:
+      jobs: without two of one name.
+      after_each: is called after each job, and while others' jobs are waited for.
+
+    Returns:
+      Names of those that failed.
+
+    Raises:
+      Interrupted: after a signal, when the job in progress has ended.
+    """
+    left = [job for job in jobs if not job.is_done()]
+    failed, start, done, total = [], time.monotonic(), 0, len(left)
+    while left:
+        put_off = []
+        for job in left:
+            done += 1
+            if job.is_done():  # by another process, meanwhile
+                continue
+            logger.info("\n[%d/%d] %s", done, total, job.name)
+            code = in_own_process(*job.call)
+            if code == LOCKED:
+                done -= 1
+                put_off.append(job)
+                continue
+            if code != 0:
+                failed.append(job.name)
+                logger.info("failed: %s", job.explain(code))
+            taken = time.monotonic() - start
+            times = map(tqdm.format_interval, (taken, taken / done * (total - done)))
+            logger.info("%d of %d in %s, about %s left", done, total, *times)
+            after_each()
+        if len(put_off) == len(left):
+            logger.info("waiting for %d of other processes", len(put_off))
+            after_each()
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        left = put_off
+    return failed
+
+
 def run_all(
     experiments: list[Experiment],
-    places: Places,
+    folder: Folder,
     strategy: str,
     tpu: str = "",
     after_each: Callable[[], None] = lambda: None,
-) -> list[Experiment]:
-    """Runs what has not been run; another process may take its share.
+) -> list[str]:
+    """Runs what has not been run, and returns the names of those that failed.
 
     A run that fails is recorded with its reason, and tried again the next time.
 
     Args:
       experiments: without two of one name.
-      places: where data and runs lie. What has no data is left out.
+      folder: where data and runs lie. What has no data is left out.
       strategy, tpu: as for `training.strategy.make_strategy`.
-      after_each: is called after each run, and while others' runs are waited for.
-
-    Returns:
-      Those that failed.
+      after_each: see `do_all`.
 
     Raises:
       Interrupted: after a signal, when the run in progress has saved itself.
       UserError: if the folder cannot be written to or holds a run of other settings, or
         there is no such TPU.
     """
-    check_writable_folder(places.runs, "--output")
-    places.runs.mkdir(parents=True, exist_ok=True)
-    with_data = [one for one in experiments if places.data(one.setting) is not None]
-    left = [one for one in with_data if not is_finished(one, places)]
+    check_writable_folder(folder.runs, "--output")
+    folder.runs.mkdir(parents=True, exist_ok=True)
+    with_data = [one for one in experiments if folder.data(one) is not None]
+    left = [one for one in with_data if not is_finished(one, folder)]
     logger.info(
         "%d runs: %d finished before, %d without data",
         len(experiments),
@@ -79,72 +137,51 @@ def run_all(
     is_on_tpu = tpu or strategy == "tpu"
     if left and is_on_tpu and in_own_process(_connect, strategy, tpu) != 0:
         raise UserError(f"--tpu={tpu}: expected a TPU that answers, see above")
-    failed, start, done = [], time.monotonic(), 0
-    total = len(left)
-    while left:
-        put_off = []
-        for experiment in left:
-            if is_finished(experiment, places):  # by another process, meanwhile
-                done += 1
-                continue
-            logger.info("\n[%d/%d] %s", done + 1, total, experiment.name)
-            code = in_own_process(_run, experiment, places, strategy, tpu)
-            if code == LOCKED:
-                put_off.append(experiment)
-                continue
-            done += 1
-            if code != 0:
-                failed.append(experiment)
-                logger.info("failed: %s", failure(experiment, places, code))
-            elapsed = time.monotonic() - start
-            logger.info(
-                "%d of %d runs in %s, about %s left",
-                done,
-                total,
-                tqdm.format_interval(elapsed),
-                tqdm.format_interval(elapsed / done * (total - done)),
-            )
-            after_each()
-        if len(put_off) == len(left):
-            logger.info("waiting for %d runs of other processes", len(put_off))
-            after_each()
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-        left = put_off
-    return failed
+    jobs = [
+        Job(
+            one.name,
+            partial(is_finished, one, folder),
+            (_run, one, folder, strategy, tpu),
+            partial(failure, folder.workdir(one)),
+        )
+        for one in left
+    ]
+    return do_all(jobs, after_each)
 
 
-def is_finished(experiment: Experiment, places: Places) -> bool:
+def is_finished(experiment: Experiment, folder: Folder) -> bool:
     """Whether a run of these settings has been trained and evaluated.
 
     Raises:
       UserError: if its workdir holds one of other settings.
     """
-    workdir = places.runs / experiment.name
+    workdir = folder.workdir(experiment)
     try:
-        run = survey.read(workdir)
-        if run is None:
+        record = records.read(workdir)
+        if record is None:
             return False
-        kept = workdirs.read_config(workdir)
+        started = workdirs.read_config(workdir)
     except UserError:  # what a kill left, or damage: training mends it, or says so
         return False
-    config = experiment.config(places.data(experiment.setting))
     try:
-        workdirs.check_same_run(config, kept, workdir)
+        workdirs.check_same_run(folder.config(experiment), started, workdir)
     except UserError as error:
         raise UserError(f"--output: {error}") from None
-    return experiment.is_finished(run)
+    return experiment.is_finished(record)
 
 
-def failure(experiment: Experiment, places: Places, code: int) -> str:
+def failure(workdir: Path, code: int) -> str:
     """Why a run's process ended with a code; written down if it could not do so."""
-    path = places.runs / experiment.name / survey.FAILURE
-    if reason := survey.read_text(path).strip():
-        return reason
-    reason = ending(code)
+    reason = records.read_text(workdir / records.FAILURE).strip()
+    return reason or _write_down(ending(code), workdir)
+
+
+def _write_down(reason, workdir):
+    """Writes why a run failed into its workdir; what there is to say of it."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(reason + "\n")
-    except OSError as error:
+        workdir.mkdir(parents=True, exist_ok=True)
+        (workdir / records.FAILURE).write_text(reason + "\n")
+    except OSError as error:  # a full disk, maybe
         reason += f"; nor could this be written down: {cli.explain(error)}"
     return reason
 
@@ -191,93 +228,73 @@ def _begin(function, *arguments):
     os.setpgrp()
     end_with_parent()
     streams.secure()
+    cli.log_to_stderr()
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         sys.exit(function(*arguments))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         sys.exit(EXIT_CODE)
+    except LockedError as error:
+        logger.info("put off: %s", error)
+        sys.exit(LOCKED)
     except UserError as error:
         logger.error("error: %s", error)
         sys.exit(FAILED)
 
 
 def _connect(strategy, tpu):
-    cli.log_to_stderr()
     make_strategy(strategy, tpu)
 
 
-def _run(experiment, places, strategy, tpu):
-    """Trains and evaluates; an exit code."""
-    workdir = places.runs / experiment.name
-    cli.log_to_stderr()
+def _run(experiment, folder, strategy, tpu):
+    """Trains and evaluates; an exit code. Why it fails is written down."""
+    workdir = folder.workdir(experiment)
     try:
         with locked(workdir, LOCK), _logged(workdir):
-            if is_finished(experiment, places):  # by another process, just now
-                return 0
-            (workdir / survey.FAILURE).unlink(missing_ok=True)
-            _name_damage(workdir)
-            try:
-                _train_and_evaluate(experiment, places, workdir, strategy, tpu)
-                return 0
-            except Interrupted as error:
-                logger.info("stopped by %s", error)
-                return EXIT_CODE
-            except Exception as error:
-                return _record(error, workdir)
-    except LockedError as error:
-        logger.info("put off: %s", error)
-        return LOCKED
-    except (UserError, OSError) as error:  # of the lock's file, or the log's
-        return _record(error, workdir)
+            if not is_finished(experiment, folder):  # by another process, just now
+                (workdir / records.FAILURE).unlink(missing_ok=True)
+                try:
+                    records.read(workdir)
+                except UserError as error:
+                    logger.warning("damaged, so the run is taken up again: %s", error)
+                _train_and_evaluate(experiment, folder, strategy, tpu)
+        return 0
+    except (LockedError, Interrupted):
+        raise
+    except Exception as error:
+        _write_down(_reason(error) or f"{type(error).__name__}: {error}", workdir)
+        return FAILED
 
 
-def _name_damage(workdir):
-    try:
-        survey.read(workdir)
-    except UserError as error:
-        logger.warning("damaged, so the run is taken up again: %s", error)
+def _reason(error):
+    """What to say of an error; None of a fault of this code."""
+    return str(error) if isinstance(error, UserError) else cli.explain(error)
 
 
-def _record(error, workdir):
-    """Writes down why a run failed; an exit code."""
-    reason = str(error) if isinstance(error, UserError) else cli.explain(error)
-    if reason is None:
-        logger.error("a fault of this code", exc_info=error)
-        reason = f"{type(error).__name__}: {error}"
-    try:
-        (workdir / survey.FAILURE).write_text(reason + "\n")
-    except OSError as failed:  # a full disk, maybe
-        logger.error("%s; nor could this be written down: %s", reason, failed)
-    return FAILED
-
-
-def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
-    config = experiment.config(places.data(experiment.setting))
+def _train_and_evaluate(experiment, folder, strategy, tpu):
+    workdir, config = folder.workdir(experiment), folder.config(experiment)
     start, seconds = time.monotonic(), _seconds_before(workdir)
 
-    def keep(**facts):
+    def keep(**more):
         taken = round(seconds + time.monotonic() - start, 1)
-        content = {"seconds": taken, **facts, "config": config.to_dict()}
-        write_json(workdir / survey.FACTS, content)
+        content = {"seconds": taken, **facts(), **more, "config": config.to_dict()}
+        write_json(workdir / records.FACTS, content)
 
-    keep(**facts())  # from here on it is not finished
+    keep()  # from here on it is not finished
     strategy = make_strategy(strategy, tpu)
+    at_validations = experiment.test_at_validations
     try:
         trained = train_and_evaluate(
-            config,
-            workdir,
-            strategy,
-            test_at_validations=experiment.setting.test_at_validations,
+            config, workdir, strategy, test_at_validations=at_validations
         )
-        evaluate_each(workdir, experiment.setting.evaluations, strategy)
+        evaluate_each(workdir, experiment.evaluations, strategy)
     except BaseException:
-        keep(**facts())
+        keep()
         raise
     # Another machine may have seen an earlier attempt end meanwhile.
-    (workdir / survey.FAILURE).unlink(missing_ok=True)
+    (workdir / records.FAILURE).unlink(missing_ok=True)
     keep(
-        **facts(),
         device=describe(strategy),
         training_examples=trained["training_examples"],
         finished=True,
@@ -286,15 +303,14 @@ def _train_and_evaluate(experiment, places, workdir, strategy, tpu):
 
 def _seconds_before(workdir):
     """What earlier attempts took, a killed one up to its last line of log."""
-    facts, log = workdir / survey.FACTS, workdir / survey.LOG
+    path, log = workdir / records.FACTS, workdir / records.LOG
     try:
-        seconds = (read_object(facts, ["seconds"]) or {}).get("seconds")
+        seconds = (read_object(path, ["seconds"]) or {}).get("seconds")
     except UserError:
-        return 0
-    if seconds is None:
-        return 0
-    lost = log.stat().st_mtime - facts.stat().st_mtime if log.exists() else 0
-    return seconds + max(0, lost)
+        seconds = None
+    if seconds is None or not log.exists():
+        return seconds or 0
+    return seconds + max(0, log.stat().st_mtime - path.stat().st_mtime)
 
 
 def write_json(path: Path, content) -> None:
@@ -304,12 +320,19 @@ def write_json(path: Path, content) -> None:
 
 @contextmanager
 def _logged(workdir):
-    """Within it, what is logged goes to the run's file, too."""
-    handler = logging.FileHandler(workdir / survey.LOG, encoding="utf-8")
+    """Within it, what is logged goes to the run's file, too, and why it ends early."""
+    handler = logging.FileHandler(workdir / records.LOG, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger.addHandler(handler)
     try:
         yield
+    except Interrupted as error:
+        logger.info("stopped by %s", error)
+        raise
+    except Exception as error:
+        if _reason(error) is None:
+            logger.error("a fault of this code", exc_info=error)
+        raise
     finally:
         logger.removeHandler(handler)
         handler.close()

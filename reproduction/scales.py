@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from configs.published import SYSTEMS
 from models import variants
-from reproduction.experiment import Experiment, Setting
+from reproduction.experiment import Experiment
 
 
 class Scale(NamedTuple):
@@ -13,9 +13,9 @@ class Scale(NamedTuple):
     Attributes:
       name: of its folder.
       meaning: what its figures may be taken for, a sentence.
-      seeds: how many runs there are of each kind, if not asked otherwise.
-      fidelity_seeds: the same, of the fidelity table.
-      settings: {task: how it runs}; the tasks are the paper's.
+      seeds, fidelity_seeds: how many runs there are of each kind, and how many in the
+        fidelity table.
+      tasks: {task of the paper: how it runs}.
       variants: {variant that runs: what it changes}.
       systems: the same, of variants that are other systems of the paper's tables.
       learning_rates: (lr_max, warm-up) of Figure 2.
@@ -28,11 +28,11 @@ class Scale(NamedTuple):
     meaning: str
     seeds: int
     fidelity_seeds: int
-    settings: dict[str, Setting]
+    tasks: dict[str, Experiment]
     variants: dict[str, dict]
     systems: dict[str, dict]
     learning_rates: list[tuple[float, int]]
-    fidelity: dict[str, Setting]
+    fidelity: dict[str, Experiment]
     timing: dict
     memory_lengths: list[int]
 
@@ -41,13 +41,24 @@ class Scale(NamedTuple):
         """Whether its figures may be set beside the paper's as the same measure."""
         return self.name == "paper"
 
-    def experiment(
-        self, setting: Setting, variant: str, changes: dict | None = None, **others
-    ) -> Experiment:
-        """A run at this scale; arguments as for `Experiment`."""
-        own = {**self.systems, **self.variants}.get(variant, {})
-        changes = {**own, **(changes or {})}
-        return Experiment(setting, variant, changes=changes, **others)
+    def with_seeds(self, seeds: int | None) -> "Scale":
+        """The same with so many runs of each kind; None leaves the scale as it is."""
+        return self._replace(seeds=seeds, fidelity_seeds=seeds) if seeds else self
+
+    def each_seed(
+        self, task: Experiment, variant: str, seeds: int | None = None, **changed
+    ) -> list[Experiment]:
+        """The runs of a task and a variant that differ in their seed alone.
+
+        Args:
+          task: how it runs.
+          variant: of the model.
+          seeds: how many, if not `seeds` of the scale.
+          **changed: as for `Experiment.changed`, what the runs change beside.
+        """
+        usual = {**self.systems, **self.variants}.get(variant, {})
+        one = task.changed(usual, variant=variant).changed(**changed)
+        return [one._replace(seed=seed) for seed in range(seeds or self.seeds)]
 
 
 PAPER_VARIANTS = {name: {} for name in variants(in_paper=True)}
@@ -65,40 +76,33 @@ FOLDERS = {
 }
 
 
-def _classification(overrides: dict[str, dict]) -> dict[str, Setting]:
-    """By the presets `laptop`, with overrides for each task."""
-    return {
-        task: Setting(
-            task,
-            task,
-            "laptop",
-            fields,
-            folders=() if task == "listops" else FOLDERS[task],
-            needs_folder=task != "listops",
-            test_at_validations=True,
-        )
-        for task, fields in overrides.items()
+def _task(task, preset="paper", changes=None, **attributes):
+    folders = FOLDERS[task]
+    return Experiment(task, task, preset, changes or {}, folders, **attributes)
+
+
+def _classification(changes: dict[str, dict]) -> dict[str, Experiment]:
+    """By the presets `laptop`, with changes for each task; ListOps is generated."""
+    attributes = {"needs_folder": True, "test_at_validations": True}
+    tasks = {
+        task: _task(task, "laptop", changes[task], **attributes) for task in changes
     }
+    listops = tasks["listops"]._replace(folders=(), needs_folder=False)
+    return {**tasks, "listops": listops}
 
 
-def _captions(overrides: dict) -> dict[str, Setting]:
+def _captions(changes: dict) -> dict[str, Experiment]:
     """Multi30k in place of WMT 2014, with its validation data for newstest2013."""
+    average = changes["train.keep_checkpoints"]
+    captions = _task("multi30k", needs_folder=True, average_checkpoints=average)
     return {
-        f"wmt14_en_{language}": Setting(
-            f"multi30k-en-{language}",
-            "multi30k",
-            overrides={**overrides, "data.target_language": language},
-            folders=FOLDERS["multi30k"],
-            needs_folder=True,
-            splits=("validation", "test") if language == "de" else ("test",),
-            average_checkpoints=overrides["train.keep_checkpoints"],
+        f"wmt14_en_{language}": captions.changed(
+            {**changes, "data.target_language": language},
+            task=f"multi30k-en-{language}",
+            splits=splits,
         )
-        for language in ("de", "fr")
+        for language, splits in (("de", ("validation", "test")), ("fr", ("test",)))
     }
-
-
-def _paper(task: str, **others) -> Setting:
-    return Setting(task, task, folders=FOLDERS[task], **others)
 
 
 PAPER = Scale(
@@ -106,13 +110,13 @@ PAPER = Scale(
     meaning="These runs have the paper's settings.",
     seeds=5,
     fidelity_seeds=3,
-    settings={
-        "wmt14_en_de": _paper(
+    tasks={
+        "wmt14_en_de": _task(
             "wmt14_en_de", splits=("validation", "test"), average_checkpoints=10
         ),
-        "wmt14_en_fr": _paper("wmt14_en_fr", average_checkpoints=10),
+        "wmt14_en_fr": _task("wmt14_en_fr", average_checkpoints=10),
         **{
-            task: _paper(task, test_at_validations=True)
+            task: _task(task, test_at_validations=True)
             for task in ("ag_news", "imdb", "listops", "char_imdb")
         },
     },
@@ -122,8 +126,8 @@ PAPER = Scale(
         (rate, warmup) for rate in (1.0, 1.5) for warmup in (4000, 8000, 16_000)
     ],
     fidelity={
-        "multi30k": _paper("multi30k", needs_folder=True),
-        "ag_news": _paper("ag_news", test_at_validations=True),
+        "multi30k": _task("multi30k", needs_folder=True),
+        "ag_news": _task("ag_news", test_at_validations=True),
     },
     timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 7},
     memory_lengths=[1000, 2000, 3000, 4000],
@@ -142,7 +146,7 @@ CAPTIONS = {
     "decode.beam_size": 2,
     "decode.extra_length": 5,
 }
-LAPTOP_SETTINGS = {
+LAPTOP_TASKS = {
     **_classification(
         {
             "ag_news": {
@@ -182,20 +186,16 @@ LAPTOP = Scale(
     ),
     seeds=1,
     fidelity_seeds=3,
-    settings=LAPTOP_SETTINGS,
+    tasks=LAPTOP_TASKS,
     variants=PAPER_VARIANTS,
     systems=PAPER_SYSTEMS,
     learning_rates=[(rate, warmup) for rate in (0.2, 0.4) for warmup in (50, 100, 200)],
     fidelity={
         # A little longer, since what is sought is small.
-        "multi30k": Setting(
-            "multi30k-longer",
-            "multi30k",
-            overrides={**CAPTIONS, "train.steps": 300},
-            folders=FOLDERS["multi30k"],
-            needs_folder=True,
-        ),
-        "ag_news": LAPTOP_SETTINGS["ag_news"],
+        "multi30k": _task(
+            "multi30k", changes={**CAPTIONS, "train.steps": 300}, needs_folder=True
+        )._replace(task="multi30k-longer"),
+        "ag_news": LAPTOP_TASKS["ag_news"],
     },
     timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 5},
     memory_lengths=[1000, 4000],
@@ -214,7 +214,7 @@ TINY = {
     "train.warmup_steps": 2,
 }
 TINY_TEXT = {**TINY, "data.validation_examples": 8}
-SMOKE_SETTINGS = {
+SMOKE_TASKS = {
     **_classification(
         {
             "ag_news": TINY_TEXT,
@@ -242,7 +242,7 @@ SMOKE = Scale(
     meaning="A test of the machinery: four updates of tiny models.",
     seeds=1,
     fidelity_seeds=1,
-    settings=SMOKE_SETTINGS,
+    tasks=SMOKE_TASKS,
     # Two stand for five: layers are traced one by one, which is what takes time.
     variants={
         "transevolve-randomff-1": {"model.num_depths": 2},
@@ -251,8 +251,8 @@ SMOKE = Scale(
     systems={"transformer-linear": {"model.num_layers": 1}},
     learning_rates=[(0.2, 2), (0.4, 2)],
     fidelity={
-        "multi30k": SMOKE_SETTINGS["wmt14_en_de"],
-        "ag_news": SMOKE_SETTINGS["ag_news"],
+        "multi30k": SMOKE_TASKS["wmt14_en_de"],
+        "ag_news": SMOKE_TASKS["ag_news"],
     },
     timing={"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
     memory_lengths=[16],

@@ -23,6 +23,10 @@ class Score(NamedTuple):
     deviation: float | None
     count: int
 
+    def cells(self, key: str) -> dict[str, float | None]:
+        """The mean and the deviation as cells of a row; see `sheet.Column`."""
+        return {key: self.mean, f"{key}_deviation": self.deviation}
+
 
 def mean_score(values) -> Score:
     """The mean of the values that are there; None and what is not finite is not."""
@@ -34,33 +38,32 @@ def mean_score(values) -> Score:
     )
 
 
-def difference(found: float | None, published: float | None) -> float | None:
-    """Ours minus the published one, where both are there."""
-    if found is None or published is None:
-        return None
-    return found - published
-
-
-def badge(
-    found: float | None,
+def verdict(
+    ours: float | None,
     published: float | None,
     same_measure: bool,
     spread: float = 0.0,
-    tolerance: float = TOLERANCE,
-) -> str:
-    """How a figure stands to the published one.
+    prefix: str = "",
+) -> dict[str, float | str | None]:
+    """How a figure stands to the published one, as cells of a row.
 
     Args:
-      found: ours; None if it has not been run.
+      ours: None if it has not been run.
       published: None if there is none.
       same_measure: whether both measure the same on the same data.
       spread: of the published figure, in its unit.
-      tolerance: how far both may be apart and count as the same, likewise.
+      prefix: of the cells' names.
+
+    Returns:
+      The `difference`, ours minus the published one, and the `badge`.
     """
-    if found is None:
-        return NOT_RUN
-    if published is None or not same_measure:
-        return OTHER_MEASURE
-    # Rounded, since published figures are: 0.5 apart is not 0.5000001 apart.
-    apart = round(abs(found - published), 6)
-    return REPRODUCED if apart <= max(tolerance, spread) else DIFFERS
+    difference = None if None in (ours, published) else ours - published
+    if ours is None:
+        badge = NOT_RUN
+    elif difference is None or not same_measure:
+        badge = OTHER_MEASURE
+    else:
+        # Rounded, since published figures are: 0.5 apart is not 0.5000001 apart.
+        is_near = round(abs(difference), 6) <= max(TOLERANCE, spread)
+        badge = REPRODUCED if is_near else DIFFERS
+    return {f"{prefix}difference": difference, f"{prefix}badge": badge}

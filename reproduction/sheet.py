@@ -19,25 +19,32 @@ class Column(NamedTuple):
       title: for people.
       digits: after the point, of numbers; None for text.
       signed: whether numbers bear a sign, as differences do.
-      deviation: key of the standard deviation, which stands behind the number; "" if
-        there is none.
+      is_mean: whether rows have a standard deviation too, under KEY_deviation, which
+        stands behind the number.
     """
 
     key: str
     title: str
     digits: int | None = None
     signed: bool = False
-    deviation: str = ""
+    is_mean: bool = False
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of all cells that the column shows."""
+        return [self.key, *[f"{self.key}_deviation"] * self.is_mean]
 
     def cell(self, row: dict) -> str:
         """What a row says here, for people; empty where it has no value."""
-        value, deviation = row.get(self.key), row.get(self.deviation)
+        value, *deviation = map(row.get, self.keys)
         if value is None:
             return ""
         if self.digits is None:
             return str(value)
         text = f"{value:{'+' if self.signed else ''},.{self.digits}f}"
-        return text if deviation is None else f"{text} ± {deviation:,.{self.digits}f}"
+        for one in deviation:
+            text += "" if one is None else f" ± {one:,.{self.digits}f}"
+        return text
 
 
 class Picture(NamedTuple):
@@ -86,12 +93,13 @@ class Sheet(NamedTuple):
         cells = [[column.cell(row) for column in columns] for row in self.rows]
         left = sum(column.digits is None for column in columns)
         table = markdown_table([column.title for column in columns], cells, left)
+        # Brackets would end what Markdown takes for a picture's description.
+        brackets = str.maketrans({"[": "\\[", "]": "\\]"})
         pictures = [
-            f"![{_escaped(picture.alternative)}]({picture.file})\n\n{picture.caption}"
-            for picture in self.pictures
+            f"![{alternative.translate(brackets)}]({file})\n\n{caption}"
+            for file, caption, alternative in self.pictures
         ]
-        parts = [f"# {self.title}", table, *self.notes, *pictures]
-        return "\n\n".join(parts) + "\n"
+        return "\n\n".join([f"# {self.title}", table, *self.notes, *pictures]) + "\n"
 
     def json(self) -> str:
         """Title, notes and rows; numbers in full."""
@@ -101,18 +109,8 @@ class Sheet(NamedTuple):
     def csv(self) -> str:
         """The rows, with the keys as header; numbers in full."""
         text = io.StringIO()
-        keys = [
-            key
-            for column in self.columns
-            for key in (column.key, column.deviation)
-            if key
-        ]
+        keys = [key for column in self.columns for key in column.keys]
         writer = csv.DictWriter(text, keys, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.rows)
         return text.getvalue()
-
-
-def _escaped(text):
-    """Brackets would end what Markdown takes for a picture's description."""
-    return text.replace("[", "\\[").replace("]", "\\]")

@@ -1,109 +1,87 @@
 """Which profile learns better: the paper's, the authors' code's, or one between."""
 
+import itertools
+
+from matplotlib.figure import Figure
+
 from common.errors import UserError
 from models import variant_config
-from reproduction.comparison import best_validation, kind_of
-from reproduction.scores import mean_score
-from reproduction.sheet import Column, Sheet
-from reproduction.tables.fidelity_picture import draw
-from reproduction.tables.table import Table
+from reporting.palette import COLOURS
+from reporting.png import write_png
+from reproduction.results import Results
+from reproduction.scales import Scale
+from reproduction.scores import NOT_RUN, mean_score
+from reproduction.sheet import Column, Picture, Sheet
 
 # Every choice that makes a difference, by itself: rotations have two of their own.
 SHARED = ("phase", "depth_index", "score_scale")
-CHOICES = {
-    "transevolve-fullff-2": SHARED,
-    "transevolve-randomff-2": (*SHARED, "rotation_phase", "rotation_scale"),
-}
+OF_ROTATIONS = ("rotation_phase", "rotation_scale")
+USUAL_VARIANTS = ["transevolve-fullff-2", "transevolve-randomff-2"]
 PAPER = "paper"
-SCORES = ("accuracy", "bleu_13a")
+# What a task's test score is, and its factor.
+SCORES = {"accuracy": 100, "bleu_13a": 1}
+# What the picture counts of a metric.
+UNITS = {"accuracy": (100, "points of accuracy"), "loss": (1, "nats of loss")}
 COLUMNS = [
     Column("model", "model"),
     Column("task", "task"),
     Column("fidelity", "profile"),
     Column("badge", "evidence"),
     Column("metric", "on validation data"),
-    Column("validation", "best validation", 4, deviation="validation_deviation"),
-    Column(
-        "validation_gain",
-        "better than paper by",
-        4,
-        signed=True,
-        deviation="gain_deviation",
-    ),
+    Column("validation", "best validation", 4, is_mean=True),
+    Column("validation_gain", "better than paper by", 4, signed=True, is_mean=True),
     Column("pairs", "pairs", 0),
     Column("score", "on test data"),
-    Column("test", "test score", 2, deviation="test_deviation"),
+    Column("test", "test score", 2, is_mean=True),
     Column("runs", "runs", 0),
 ]
-CLEAR, UNCLEAR, ITSELF = "clear", "not clear", ""
 # How many standard errors from 0 a mean of 2, 3, ... numbers is by chance in one case
 # of 20 (Student's t); for more numbers the last.
 BY_CHANCE = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
-def _profiles(variant):
-    rotates = variant_config(variant)["feed_forward"] == "rotation"
-    choices = CHOICES[f"transevolve-{'randomff' if rotates else 'fullff'}-2"]
-    return [PAPER, "official", *(f"{PAPER}+{choice}" for choice in choices)]
+def rows(scale: Scale) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`; the paper's profile is the first one of a model."""
+    cells = []
+    for task, model in itertools.product(scale.fidelity, _models(scale)):
+        rotates = variant_config(model)["feed_forward"] == "rotation"
+        choices = [*SHARED, *OF_ROTATIONS] if rotates else SHARED
+        for profile in (PAPER, "official", *(f"{PAPER}+{one}" for one in choices)):
+            changed = {"changes": {"model.fidelity": profile}}
+            changed["choice"] = "" if profile == PAPER else profile
+            how, seeds = scale.fidelity[task], scale.fidelity_seeds
+            row = {"task": task, "model": model, "fidelity": profile}
+            cells.append((row, scale.each_seed(how, model, seeds, **changed)))
+    return cells
 
 
-def _variants(scale):
-    if CHOICES.keys() <= scale.variants.keys():
-        return list(CHOICES)
-    found = [name for name in scale.variants if "fidelity" in variant_config(name)]
-    if not found:
+def _models(scale):
+    if set(USUAL_VARIANTS) <= scale.variants.keys():
+        return USUAL_VARIANTS
+    names = [name for name in scale.variants if "fidelity" in variant_config(name)]
+    if not names:
         raise UserError(
             "--variants: expected a variant of TransEvolve for the fidelity table, "
             f"found {', '.join(scale.variants)}"
         )
-    return found
+    return names
 
 
-def _of_profile(setting, variant, profile, scale, seeds):
-    return [
-        scale.experiment(
-            setting,
-            variant,
-            {"model.fidelity": profile},
-            seed=seed,
-            choice="" if profile == PAPER else profile,
-        )
-        for seed in range(seeds or scale.fidelity_seeds)
-    ]
-
-
-def experiments(scale, seeds):
-    """See `Table`."""
-    return [
-        experiment
-        for setting in scale.fidelity.values()
-        for variant in _variants(scale)
-        for profile in _profiles(variant)
-        for experiment in _of_profile(setting, variant, profile, scale, seeds)
-    ]
-
-
-def sheets(scale, seeds, results):
-    """See `Table`."""
-    rows, gains = [], {}
-    for task, setting in scale.fidelity.items():
-        for variant in _variants(scale):
-            paper = {}
-            for profile in _profiles(variant):
-                chosen = _of_profile(setting, variant, profile, scale, seeds)
-                found = results.finished(chosen)
-                runs = {run.seed: run for run in found if run.validations}
-                if profile == PAPER:
-                    paper = runs
-                pairs = [] if profile == PAPER else _gains(runs, paper)
-                rows.append(
-                    {"task": task, "model": variant, "fidelity": profile}
-                    | _row(profile, runs, pairs)
-                )
-                if pairs:
-                    of_model = gains.setdefault((task, variant), {})
-                    of_model[profile, rows[-1]["metric"]] = pairs
-    compared = sum(map(len, gains.values()))
+def sheets(scale: Scale, results: Results) -> list[Sheet]:
+    """See `reproduction.tables`."""
+    filled, panels, of_paper = [], {}, {}
+    for row, runs in rows(scale):
+        task, model, profile = row.values()
+        records = [one for one in results.finished(runs) if one.validations]
+        if profile == PAPER:
+            of_paper = {record.seed: record for record in records}
+        pairs = [(one, of_paper[one.seed]) for one in records if one.seed in of_paper]
+        gains = [_gain(*pair) for pair in pairs] if profile != PAPER else []
+        filled.append(row | _figures(profile, records, gains))
+        if gains:
+            panel = panels.setdefault((task, model), {})
+            panel[profile, filled[-1]["metric"]] = gains
+    compared = sum(map(len, panels.values()))
     notes = [
         scale.meaning,
         "A profile `paper+choice` is the paper's but for one choice, which is as in "
@@ -113,52 +91,40 @@ def sheets(scale, seeds, results):
         "stands the sample standard deviation, there of the pairs. Evidence is clear "
         "if chance would give as much in fewer than one case of 20. So chance calls "
         f"clear some {compared / 20:.1f} of the {compared} comparisons of this table, "
-        "and one that is clear wants another to agree.",
-        *results.absences(scale.fidelity, scale.fidelity),
+        "and one that is clear needs another to agree.",
+        *results.absences(scale.fidelity),
     ]
     if "multi30k" in scale.fidelity:
         notes.append("Multi30k is not of the paper. It stands in for WMT 2014.")
-    pictures = [draw(gains, results.folder, "fidelity.png")] if gains else []
+    pictures = [_draw(panels, results.folder.results)] if panels else []
     title = "Fidelity: the paper's choices and the authors' code's"
-    return [Sheet("fidelity", title, COLUMNS, rows, notes, pictures)]
+    return [Sheet("fidelity", title, COLUMNS, filled, notes, pictures)]
 
 
-def _row(profile, runs, gains):
-    if not runs:
-        return {"runs": 0, "badge": "not run"}
-    task = kind_of(list(runs.values()))
-    scores = next(iter(runs.values())).results["test"]
-    name = next(score for score in SCORES if score in scores)
-    factor = 100 if name == "accuracy" else 1
-    test = mean_score(factor * run.results["test"][name] for run in runs.values())
-    score = mean_score(map(best_validation, runs.values()))
+def _gain(record, of_paper):
+    """How much better a run is than the paper's of its seed."""
+    gain = record.best_validation - of_paper.best_validation
+    return gain if record.kind.higher_is_better else -gain
+
+
+def _figures(profile, records, gains):
+    if not records:
+        return {"runs": 0, "badge": NOT_RUN}
+    tests = [record.results["test"] for record in records]
+    name = next(score for score in SCORES if score in tests[0])
+    best = mean_score(record.best_validation for record in records)
     gain = mean_score(gains)
-    evidence = ITSELF
-    if profile != PAPER:
-        evidence = CLEAR if _is_clear(gain) else UNCLEAR
+    evidence = "clear" if _is_clear(gain) else "not clear"
     return {
-        "runs": score.count,
-        "metric": task.metric,
-        "validation": score.mean,
-        "validation_deviation": score.deviation,
-        "validation_gain": gain.mean,
-        "gain_deviation": gain.deviation,
+        "runs": best.count,
+        "metric": records[0].kind.metric,
+        **best.cells("validation"),
+        **gain.cells("validation_gain"),
         "pairs": gain.count or None,
         "score": name,
-        "test": test.mean,
-        "test_deviation": test.deviation,
-        "badge": evidence,
+        **mean_score(SCORES[name] * test[name] for test in tests).cells("test"),
+        "badge": "" if profile == PAPER else evidence,
     }
-
-
-def _gains(runs, paper):
-    """How much better each run is than the paper's of its seed, if there are both."""
-    found = []
-    for seed in sorted(runs.keys() & paper.keys()):
-        sign = 1 if kind_of([runs[seed]]).higher_is_better else -1
-        gain = best_validation(runs[seed]) - best_validation(paper[seed])
-        found.append(sign * gain)
-    return found
 
 
 def _is_clear(gain):
@@ -169,4 +135,44 @@ def _is_clear(gain):
     return abs(gain.mean) > error * BY_CHANCE[min(gain.count, len(BY_CHANCE) + 1) - 2]
 
 
-TABLE = Table("fidelity", experiments, sheets, is_of_all_models=False)
+def _draw(panels, folder):
+    """Draws a panel for each task and model, a line for each profile.
+
+    Args:
+      panels: {(task, model): {(profile, metric): a number for each pair of runs}},
+        above 0 where the profile is better than the paper's.
+      folder: where to write the PNG.
+    """
+    columns = min(2, len(panels))
+    lines = -(-len(panels) // columns)
+    figure = Figure(figsize=(5 * columns, 3.2 * lines), layout="constrained")
+    axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+    told = []
+    for axis, ((task, model), profiles) in zip(axes, panels.items(), strict=False):
+        means, units = {}, ""
+        for place, ((profile, metric), gains) in enumerate(profiles.items()):
+            factor, units = UNITS[metric]
+            gains = [factor * gain for gain in gains]
+            means[profile] = mean_score(gains).mean
+            places = [place] * len(gains)
+            axis.plot(gains, places, "o", color=COLOURS[2], markerfacecolor="none")
+            axis.plot(means[profile], place, "D", color=COLOURS[0])
+        axis.axvline(0, color="black", linewidth=1)
+        axis.set_yticks(range(len(means)), means)
+        axis.invert_yaxis()
+        axis.set_title(f"{model}, {task}", fontsize=10)
+        axis.set_xlabel(f"better by, {units}")
+        axis.grid(alpha=0.3)
+        best, worst = max(means, key=means.get), min(means, key=means.get)
+        told.append(
+            f"{model} on {task}, {units}: from {means[worst]:+.3g} with {worst} to "
+            f"{means[best]:+.3g} with {best}."
+        )
+    for axis in axes[len(panels) :]:
+        axis.remove()
+    write_png(figure, folder / "fidelity.png")
+    caption = (
+        "How much better than the paper's profile the others are on validation data. "
+        "A circle is a pair of runs with one seed, a diamond their mean."
+    )
+    return Picture("fidelity.png", caption, " ".join(told))

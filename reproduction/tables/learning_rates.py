@@ -6,11 +6,11 @@ from decoding.bleu import AS_PUBLISHED
 from evaluation.evaluate import result_name
 from reporting.palette import COLOURS, MARKERS
 from reporting.png import write_png
+from reproduction.differences import profiles
+from reproduction.results import Results
+from reproduction.scales import Scale
 from reproduction.scores import mean_score
-from reproduction.settings import profiles
 from reproduction.sheet import DEVIATIONS, Column, Picture, Sheet
-from reproduction.tables.table import Table
-from reproduction.tables.translation import of_task
 
 TASKS = {"wmt14_en_de": "en-de", "wmt14_en_fr": "en-fr"}
 # The paper says TransEvolve-fullFF, of which it has two; this one is its best.
@@ -21,62 +21,50 @@ COLUMNS = [
     Column("rate", "lr_max", 2),
     Column("warmup", "warm-up", 0),
     Column("runs", "runs", 0),
-    Column("bleu", f"{AS_PUBLISHED}, best checkpoint", 2, deviation="deviation"),
+    Column("bleu", f"{AS_PUBLISHED}, best checkpoint", 2, is_mean=True),
     Column("lowest", "lowest", 2),
     Column("highest", "highest", 2),
     Column("fidelity", "profile"),
 ]
 
 
-def _of_pair(task, rate, warmup, scale, seeds):
-    """The experiments of a pair; those of the config's own pair are table 2's."""
-    variant = VARIANT if VARIANT in scale.variants else next(iter(scale.variants))
-    own = of_task(task, variant, scale, 1)[0].config({}).train
-    if (rate, warmup) == (own.learning_rate_max, own.warmup_steps):
-        return of_task(task, variant, scale, seeds)
-    changes = {"train.learning_rate_max": rate, "train.warmup_steps": warmup}
-    choice = f"lr-{rate:g}-warmup-{warmup}"
-    found = of_task(task, variant, scale, seeds, choice=choice, changes=changes)
-    # Others are tested alone, as the figure shows nothing else.
-    tested = scale.settings[task]._replace(splits=("test",))
-    return [experiment._replace(setting=tested) for experiment in found]
-
-
-def experiments(scale, seeds):
-    """See `Table`."""
-    return [
-        experiment
-        for task in TASKS
-        for rate, warmup in scale.learning_rates
-        for experiment in _of_pair(task, rate, warmup, scale, seeds)
-    ]
-
-
-def sheets(scale, seeds, results):
-    """See `Table`."""
-    rows = []
+def rows(scale: Scale) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`; those of the config's own pair are table 2's runs."""
+    model = VARIANT if VARIANT in scale.variants else next(iter(scale.variants))
+    cells = []
     for task, languages in TASKS.items():
-        average = scale.settings[task].average_checkpoints
+        table_2 = scale.each_seed(scale.tasks[task], model)
+        train = table_2[0].make_config({}).train
+        # The figure shows nothing else than test data.
+        tested = scale.tasks[task]._replace(splits=("test",))
         for rate, warmup in scale.learning_rates:
-            chosen = _of_pair(task, rate, warmup, scale, seeds)
-            name = result_name("test", average)
-            runs = results.finished(chosen)
-            best = [_best(run.results[name]) for run in runs]
-            score = mean_score(best)
-            rows.append(
-                {
-                    "languages": languages,
-                    "model": chosen[0].variant,
-                    "fidelity": profiles(runs),
-                    "rate": rate,
-                    "warmup": warmup,
-                    "runs": score.count,
-                    "bleu": score.mean,
-                    "deviation": score.deviation,
-                    "lowest": min(best, default=None),
-                    "highest": max(best, default=None),
-                }
-            )
+            changes = {"train.learning_rate_max": rate, "train.warmup_steps": warmup}
+            choice = f"lr-{rate:g}-warmup-{warmup}"
+            runs = scale.each_seed(tested, model, changes=changes, choice=choice)
+            if (rate, warmup) == (train.learning_rate_max, train.warmup_steps):
+                runs = table_2
+            row = {"languages": languages, "model": model}
+            cells.append((row | {"rate": rate, "warmup": warmup}, runs))
+    return cells
+
+
+def sheets(scale: Scale, results: Results) -> list[Sheet]:
+    """See `reproduction.tables`."""
+    tasks = {task: scale.tasks[task] for task in TASKS}
+    average = tasks["wmt14_en_de"].average_checkpoints
+    filled = []
+    for row, runs in rows(scale):
+        records = results.finished(runs)
+        tested = [record.results[result_name("test", average)] for record in records]
+        best = [max(x[AS_PUBLISHED] for x in one["checkpoints"]) for one in tested]
+        figures = {
+            "fidelity": profiles(records),
+            "runs": len(best),
+            **mean_score(best).cells("bleu"),
+            "lowest": min(best, default=None),
+            "highest": max(best, default=None),
+        }
+        filled.append(row | figures)
     notes = [
         scale.meaning,
         "The paper plots each run's highest BLEU on test data. Here it is the highest "
@@ -84,43 +72,37 @@ def sheets(scale, seeds, results):
         "figures compare settings and nothing else.",
         "The paper prints no numbers in this figure, so ours stand alone.",
         DEVIATIONS,
-        *results.absences(TASKS),
+        *results.absences(tasks),
     ]
-    pictures = [_draw(rows, results.folder)] if any(row["runs"] for row in rows) else []
+    run = [row for row in filled if row["runs"]]
+    pictures = [_draw(run, results.folder.results)] if run else []
     title = "Figure 2: BLEU over learning rate and warm-up"
-    return [Sheet("figure2", title, COLUMNS, rows, notes, pictures)]
+    return [Sheet("figure2", title, COLUMNS, filled, notes, pictures)]
 
 
-def _best(result):
-    return max(checkpoint[AS_PUBLISHED] for checkpoint in result["checkpoints"])
-
-
-def _draw(rows, folder):
-    languages = list(dict.fromkeys(row["languages"] for row in rows))
-    figure = Figure(figsize=(5.2 * len(languages), 3.8))
-    axes = figure.subplots(1, len(languages), squeeze=False)[0]
-    said = []
-    for axis, name in zip(axes, languages, strict=True):
-        found = [row for row in rows if row["languages"] == name and row["runs"]]
-        labels = [f"{row['rate']:g}\n{row['warmup']:,}" for row in found]
-        means = [row["bleu"] for row in found]
+def _draw(run, folder):
+    figure = Figure(figsize=(5.2 * len(TASKS), 3.8))
+    axes, said = figure.subplots(1, len(TASKS)), []
+    for axis, name in zip(axes, TASKS.values(), strict=True):
+        pairs = [row for row in run if row["languages"] == name]
         # A line for each learning rate: between two of them there is nothing.
-        rates = dict.fromkeys(row["rate"] for row in found)
+        rates = dict.fromkeys(row["rate"] for row in pairs)
         for rate, color, marker in zip(rates, COLOURS, MARKERS, strict=False):
-            places = [i for i, row in enumerate(found) if row["rate"] == rate]
-            own = [found[i] for i in places]
-            low = [row["bleu"] - row["lowest"] for row in own]
-            high = [row["highest"] - row["bleu"] for row in own]
-            middle = [row["bleu"] for row in own]
+            line = {i: row for i, row in enumerate(pairs) if row["rate"] == rate}
+            middle = [row["bleu"] for row in line.values()]
+            low = [row["bleu"] - row["lowest"] for row in line.values()]
+            high = [row["highest"] - row["bleu"] for row in line.values()]
             axis.errorbar(
-                places, middle, [low, high], color=color, marker=marker, capsize=4
+                list(line), middle, [low, high], color=color, marker=marker, capsize=4
             )
-        axis.set_xticks(range(len(found)), labels)
+        labels = [f"{row['rate']:g}\n{row['warmup']:,}" for row in pairs]
+        axis.set_xticks(range(len(pairs)), labels)
         axis.set(title=name, xlabel="lr_max, warm-up steps", ylabel=AS_PUBLISHED)
         axis.margins(x=0.08, y=0.15)
         axis.grid(alpha=0.3)
-        if found:
-            best = max(found, key=lambda row: row["bleu"])
+        if pairs:
+            means = [row["bleu"] for row in pairs]
+            best = max(pairs, key=lambda row: row["bleu"])
             said.append(
                 f"{name}: {min(means):.1f} to {max(means):.1f} BLEU, the highest at "
                 f"lr_max {best['rate']:g} and {best['warmup']:,} warm-up steps."
@@ -131,6 +113,3 @@ def _draw(rows, folder):
         "Each run's highest BLEU: mean over seeds, from the lowest to the highest."
     )
     return Picture("figure2.png", caption, " ".join(said))
-
-
-TABLE = Table("figure2", experiments, sheets, is_of_all_models=False)

@@ -1,120 +1,141 @@
 """Table 4: long sequences, ListOps and IMDB in bytes, and the speed of training."""
 
+import itertools
+
+from benchmarks.models import BASELINE
 from configs.published import OTHER_SPEED, SPEED, SYSTEMS
-from reproduction.pictures import against_length
-from reproduction.scores import NOT_RUN, OTHER_MEASURE, difference
-from reproduction.sheet import Column, Sheet
-from reproduction.tables import accuracy
-from reproduction.tables.accuracy import BASELINE
-from reproduction.tables.table import Table, rows_of, system, systems_of
+from reporting.plots import LABELS, plot_against_length
+from reproduction import measure
+from reproduction.results import Results, rows_of, system, systems_of
+from reproduction.scales import Scale
+from reproduction.scores import NOT_RUN, OTHER_MEASURE, verdict
+from reproduction.sheet import Column, Picture, Sheet
+from reproduction.tables import classification
 
 TASKS = ["listops", "char_imdb"]
 LENGTHS = (1000, 2000, 3000, 4000)
+COLUMNS = [
+    Column("model", "model"),
+    Column("length", "bytes", 0),
+    Column("speed", "speed / Transformer", 2),
+    Column("published", "published", 1),
+    Column("difference", "difference", 2, signed=True),
+    Column("badge", "verdict"),
+    Column("seconds", "seconds of a step", 3),
+    Column("batch", "texts in a batch", 0),
+    Column("system", "published as"),
+]
+NOTES = [
+    "Speed is that of training steps, as `python benchmark.py speed` measures it: "
+    "models by turns on one machine, the median of the rounds' ratios.",
+    "TransEvolve's published ratios are from a TPU v3-8 and the authors' code, and "
+    "the other systems' from another paper. TransEvolve's default form here is "
+    "exactly equal and needs fewer operations, so no verdict says that a ratio is "
+    "reproduced. Its profile is the paper's.",
+]
+# What the pictures show: a field of the rows, the title, and how it is told.
+PICTURES = {
+    measure.SPEED: (
+        *("ratio_to_transformer", "Training speed"),
+        *("Speed over the Transformer's", "{:.2f}"),
+    ),
+    measure.MEMORY: (
+        *("peak_memory_mb", "Memory of training"),
+        *("Peak memory in MB", "{:,.0f}"),
+    ),
+}
 
 
-def experiments(scale, seeds):
-    """See `Table`."""
-    return accuracy.experiments(TASKS, scale, seeds)
+def rows(scale: Scale) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`."""
+    return classification.rows(scale, TASKS)
 
 
-def sheets(scale, seeds, results):
-    """See `Table`."""
+def sheets(scale: Scale, results: Results) -> list[Sheet]:
+    """See `reproduction.tables`."""
     title = "Table 4: long sequences"
-    return [
-        accuracy.sheet("table4", title, TASKS, scale, seeds, results),
-        _speed(results),
-    ]
+    of_accuracy = classification.accuracies("table4", title, TASKS, scale, results)
+    return [of_accuracy, _speed(scale, results.folder.results)]
 
 
-def _speed(results):
-    measured = {(row["model"], row["length"]): row for row in _timed(results.speeds)}
-    lengths = sorted({length for _, length in measured} | set(LENGTHS))
+def _speed(scale, folder):
+    speeds, memory = (measure.rows(folder, name) for name in PICTURES)
+    timed = {
+        (row["model"], row["length"]): row
+        for row in speeds
+        if row["benchmark"] == "speed" and "seconds" in row
+    }
+    lengths = sorted({length for _, length in timed} | set(LENGTHS))
     published = {**SPEED, **OTHER_SPEED, BASELINE: dict.fromkeys(LENGTHS, 1.0)}
-    scale = results.scale
-    models = [model for model, _ in measured]
-    run = dict.fromkeys([*rows_of(scale), *systems_of(scale, OTHER_SPEED), *models])
-    others = [name for name in OTHER_SPEED if SYSTEMS.get(name) not in run]
-    rows = []
-    for name in [*run, *others]:
-        for length in lengths:
-            row = measured.get((name, length), {})
-            found = row.get("ratio_to_transformer")
-            printed = published.get(system(name) or name, {}).get(length)
-            if not row and printed is None:
-                continue
-            rows.append(
-                {
-                    "model": name,
-                    "system": system(name),
-                    "length": length,
-                    "batch": row.get("batch"),
-                    "seconds": row.get("seconds"),
-                    "speed": found,
-                    "published": printed,
-                    "difference": difference(found, printed),
-                    "badge": OTHER_MEASURE if "seconds" in row else NOT_RUN,
-                }
-            )
-    columns = [
-        Column("model", "model"),
-        Column("length", "bytes", 0),
-        Column("speed", "speed / Transformer", 2),
-        Column("published", "published", 1),
-        Column("difference", "difference", 2, signed=True),
-        Column("badge", "verdict"),
-        Column("seconds", "seconds of a step", 3),
-        Column("batch", "texts in a batch", 0),
-        Column("system", "published as"),
+    ours = [
+        *rows_of(scale),
+        *systems_of(scale, OTHER_SPEED),
+        *(name for name, _ in timed),
     ]
-    notes = [
-        "Speed is that of training steps, as `python benchmark.py speed` measures it: "
-        "models by turns on one machine, the median of the rounds' ratios.",
-        "TransEvolve's published ratios are from a TPU v3-8 and the authors' code, and "
-        "the other systems' from another paper. TransEvolve's default form here is "
-        "exactly equal and needs fewer operations, so no verdict says that a ratio is "
-        "reproduced. Its profile is the paper's.",
+    models = [*ours, *(name for name in OTHER_SPEED if SYSTEMS.get(name) not in ours)]
+    filled = []
+    for name, length in itertools.product(dict.fromkeys(models), lengths):
+        row = timed.get((name, length), {})
+        printed = published.get(system(name) or name, {}).get(length)
+        if not row and printed is None:
+            continue
+        ratio = row.get("ratio_to_transformer")
+        filled.append(
+            {
+                "model": name,
+                "system": system(name),
+                "length": length,
+                "batch": row.get("batch"),
+                "seconds": row.get("seconds"),
+                "speed": ratio,
+                "published": printed,
+                **verdict(ratio, printed, same_measure=False),
+                # Without the Transformer beside it, it was timed as well.
+                "badge": OTHER_MEASURE if row else NOT_RUN,
+            }
+        )
+    notes = list(NOTES)
+    if device := measure.device(folder, measure.SPEED):
+        notes.append(f"They were measured on {device}, whatever trained.")
+    for text, measured in (
+        ("{model} was not timed at {length:,}: {not_run}.", speeds),
+        ("The memory of {model} was not measured at {length:,}: {not_run}.", memory),
+    ):
+        notes += [text.format(**row) for row in measured if "not_run" in row]
+    drawn = {measure.SPEED: list(timed.values()), measure.MEMORY: memory}
+    pictures = [
+        against_length(drawn[name], name, folder) for name in drawn if drawn[name]
     ]
-    if results.device:
-        notes.append(f"They were measured on {results.device}, whatever trained.")
-    for row in _not_run(results.speeds):
-        notes.append(
-            f"{row['model']} was not timed at {row['length']:,}: {row['not_run']}."
+    return Sheet(
+        "speed", "Table 4: speed of training", COLUMNS, filled, notes, pictures
+    )
+
+
+def against_length(rows: list[dict], name: str, folder) -> Picture:
+    """Draws speed or memory against length, a line for each model.
+
+    Args:
+      rows: of `benchmarks.speed` or `benchmarks.memory`; what has no `length` is left
+        out.
+      name: a key of `PICTURES`, and of the PNG.
+      folder: where to write it.
+    """
+    field, title, what, form = PICTURES[name]
+    rows = [row for row in rows if "length" in row]
+    plot_against_length(rows, [field], title, folder / f"{name}.png")
+    parts = []
+    for model in dict.fromkeys(row["model"] for row in rows):
+        points = sorted(
+            (row["length"], row[field])
+            for row in rows
+            if row["model"] == model and field in row
         )
-    for row in _not_run(results.memory):
-        notes.append(
-            f"The memory of {row['model']} was not measured at {row['length']:,}: "
-            f"{row['not_run']}."
-        )
-    pictures = []
-    if measured:
-        pictures.append(
-            against_length(
-                list(measured.values()),
-                "ratio_to_transformer",
-                "Training speed",
-                results.folder,
-                "speed.png",
+        if points:
+            (first, start), *_, (last, end) = [*points, points[-1]]
+            parts.append(
+                f"{model} {form.format(start)} at {first:,} tokens, "
+                f"{form.format(end)} at {last:,}"
             )
-        )
-    if results.memory:
-        pictures.append(
-            against_length(
-                results.memory,
-                "peak_memory_mb",
-                "Memory of training",
-                results.folder,
-                "memory.png",
-            )
-        )
-    return Sheet("speed", "Table 4: speed of training", columns, rows, notes, pictures)
-
-
-def _timed(rows):
-    return [row for row in rows if row["benchmark"] == "speed" and "seconds" in row]
-
-
-def _not_run(rows):
-    return [row for row in rows if "not_run" in row]
-
-
-TABLE = Table("4", experiments, sheets, is_timed=True)
+    told = "; ".join(parts) or "not measured"
+    caption = f"{title}: {LABELS[field]}, by length."
+    return Picture(f"{name}.png", caption, f"{what}: {told}.")

@@ -2,7 +2,7 @@
 
 import random
 
-from reproduction.experiment import Places
+from reproduction.experiment import Folder
 from tests.classification import WORDS, write_ag_news, write_imdb
 
 SPLITS = {"train": 60, "val": 8, "test_2016_flickr": 8}
@@ -14,7 +14,7 @@ def make_data(folder):
     (folder / "ag_news_csv").mkdir(parents=True)
     write_ag_news(folder / "ag_news_csv")
     write_imdb(folder)
-    (folder / Places.VOCABULARY).write_text(WORDS)
+    (folder / Folder.VOCABULARY).write_text(WORDS)
     (folder / "multi30k").mkdir()
     draw = random.Random(0)
     for split, count in SPLITS.items():

@@ -1,13 +1,13 @@
-"""Runs as tables take them, made up: nobody trains here."""
+"""Records as tables take them, made up: nobody trains here."""
 
 import json
 
 from models import variants
+from reproduction.experiment import Folder
+from reproduction.records import Record
+from reproduction.results import Results
 from reproduction.scales import SCALES
-from reproduction.survey import Run
-from reproduction.tables.table import Results
 from tasks import TASKS
-from training.config import flatten
 
 PAPER = SCALES["paper"]
 PAPERS = variants(in_paper=True)
@@ -16,12 +16,12 @@ PAPERS = variants(in_paper=True)
 def run_of(
     experiment, results, test_scores=(), validations=(), failure=None, training=None
 ):
-    """The `Run` that an experiment would leave."""
-    config = flatten(json.loads(json.dumps(experiment.config({}).to_dict())))
+    """The `Record` that an experiment would leave."""
+    config = json.loads(json.dumps(experiment.make_config({}).to_dict()))
     # What an evaluation has beside what a test looks at.
     others = {name: 0.0 for name in (*TASKS[config["kind"]].score_names, "parameters")}
     results = {name: others | result for name, result in results.items()}
-    return Run(
+    return Record(
         experiment.name,
         config,
         list(validations),
@@ -34,9 +34,17 @@ def run_of(
     )
 
 
-def results_of(runs, scale=PAPER, folder=None, **others):
-    fields = {"missing": {}, "speeds": [], "memory": [], **others}
-    return Results(scale, {run.name: run for run in runs}, folder=folder, **fields)
+def experiments_of(table, scale):
+    """The runs of a module of a table, each once."""
+    runs = [one for _, runs in table.rows(scale) for one in runs]
+    return list({one.name: one for one in runs}.values())
+
+
+def results_of(records, folder):
+    """What tables are filled with, without data; their pictures go to the folder."""
+    where = Folder(folder, "made")
+    where.results = folder
+    return Results({record.name: record for record in records}, where)
 
 
 def rows(sheet, **wanted):

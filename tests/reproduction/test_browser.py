@@ -1,5 +1,7 @@
 """The page of results in a browser: sorting, small screens, print and accessibility."""
 
+import json
+
 import pytest
 from playwright.sync_api import expect
 
@@ -7,7 +9,7 @@ from reproduction import tables
 from reproduction.report.page import page
 from reproduction.scales import SCALES
 from tests.reproduction.browser import DESK, PHONE, open_all, serious_findings
-from tests.reproduction.made_runs import results_of, run_of
+from tests.reproduction.made_runs import experiments_of, results_of, run_of
 from tests.reproduction.whole import write_page
 
 pytestmark = pytest.mark.slow
@@ -102,11 +104,12 @@ def test_a_phone_shows_figures_of_table_4(browse, tmp_path):
     ]
     runs = [
         run_of(one, {"test": {"accuracy": 0.5}})
-        for one in table.experiments(scale, 1)
-        if one.setting.name == "listops"
+        for one in experiments_of(table, scale.with_seeds(1))
+        if one.task == "listops"
     ]
-    results = results_of(runs, scale, tmp_path, speeds=speeds)
-    sheets = table.sheets(scale, 1, results)
+    (tmp_path / "speed_benchmark.json").write_text(json.dumps({"rows": speeds}))
+    results = results_of(runs, tmp_path)
+    sheets = table.sheets(scale.with_seeds(1), results)
     path = tmp_path / "report.html"
     path.write_text(page("Table 4", sheets, runs, {}, tmp_path))
     found = browse(path.as_uri(), PHONE)

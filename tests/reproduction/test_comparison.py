@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from reproduction.comparison import comparison
-from reproduction.settings import ABSENT, common, group, own, text
-from reproduction.survey import survey
+from reproduction.differences import (
+    ABSENT,
+    group,
+    in_words,
+    settings,
+    unusual_settings,
+    usual_settings,
+)
+from reproduction.records import survey
 from tests.reproduction.sample import config_of, score, write, write_several
 from training.metrics_log import NAME
 
@@ -20,14 +27,14 @@ def test_means_and_deviations_are_numpys(tmp_path):
     configs = [config_of("listops", "transformer", seed) for seed in (0, 3, 7)]
     for config in configs:
         write(tmp_path / f"seed-{config.seed}", config)
-    (sheet,) = comparison(survey(tmp_path).runs)
+    (sheet,) = comparison(survey(tmp_path).records)
     (row,) = sheet.rows
     validation = [100 * score(config, 5) for config in configs]
     test = [100 * (score(config, 5) - 0.01) for config in configs]
     for name, values in (("validation", validation), ("test", test)):
         mean = row[f"{name}_accuracy_percent"]
         assert mean == pytest.approx(np.mean(values), rel=1e-12)
-        deviation = row[f"{name}_accuracy_percent_std"]
+        deviation = row[f"{name}_accuracy_percent_deviation"]
         assert deviation == pytest.approx(np.std(values, ddof=1), rel=1e-9)
     assert row["test_loss"] == pytest.approx(np.mean([1.25, 1.28, 1.32]))
     assert (row["runs"], row["finished"], row["epochs"]) == (3, 3, 5)
@@ -37,7 +44,7 @@ def test_means_and_deviations_are_numpys(tmp_path):
 
 
 def test_tasks_variants_and_settings(tmp_path):
-    listops, multi30k = comparison(survey(write_several(tmp_path)).runs)
+    listops, multi30k = comparison(survey(write_several(tmp_path)).records)
     assert [listops.title, multi30k.title] == ["listops", "multi30k"]
     # The paper's order, whatever the order of the folders.
     assert [row["variant"] for row in listops.rows] == [
@@ -55,11 +62,11 @@ def test_tasks_variants_and_settings(tmp_path):
     assert "test BLEU (13a)" in titles(multi30k) and "steps" in titles(multi30k)
     assert not any("±" in title for title in titles(multi30k))
     for row in multi30k.rows:
-        assert row["validation_loss_std"] is None and row["steps"] == 600
+        assert row["validation_loss_deviation"] is None and row["steps"] == 600
 
 
 def test_unfinished_and_failed_runs_are_counted_and_named(tmp_path):
-    listops, _ = comparison(survey(write_several(tmp_path)).runs)
+    listops, _ = comparison(survey(write_several(tmp_path)).records)
     row = next(row for row in listops.rows if row["variant"].endswith("fullff-2"))
     assert (row["runs"], row["finished"]) == (2, 0)
     assert row["test_accuracy_percent"] is None
@@ -75,7 +82,7 @@ def test_a_mean_leaves_out_runs_that_have_not_finished(tmp_path):
     write(tmp_path / "a", finished)
     write(tmp_path / "b", config_of("listops", "transformer", 1), 2, results=False)
     write(tmp_path / "c", config_of("listops", "transformer", 2), 0, results=False)
-    (sheet,) = comparison(survey(tmp_path).runs)
+    (sheet,) = comparison(survey(tmp_path).records)
     (row,) = sheet.rows
     assert (row["runs"], row["finished"]) == (3, 1)
     assert row["validation_accuracy_percent"] == 100 * score(finished, 5)
@@ -89,7 +96,7 @@ def test_a_seed_counts_once(tmp_path):
     write(tmp_path / "b", config)
     write(tmp_path / "c", config)
     write(tmp_path / "d", config_of("listops", "transformer", 1))
-    (sheet,) = comparison(survey(tmp_path).runs)
+    (sheet,) = comparison(survey(tmp_path).records)
     (row,) = sheet.rows
     assert (row["runs"], row["finished"]) == (2, 2)
     assert row["test_loss"] == pytest.approx(1.255)
@@ -117,14 +124,14 @@ def test_a_run_that_was_evaluated_on_the_way_has_not_finished(tmp_path):
     write(tmp_path / "a", config_of("listops", "transformer", 0))
     write(tmp_path / "b", config_of("listops", "transformer", 1), epochs=1)
     write(tmp_path / "c", config_of("multi30k", "transformer"), epochs=4)
-    runs = {run.name: run.state for run in survey(tmp_path).runs}
+    runs = {run.name: run.state for run in survey(tmp_path).records}
     assert runs == {"a": "finished", "b": "unfinished", "c": "unfinished"}
 
 
 def test_a_run_that_was_not_evaluated_has_finished(tmp_path):
     """Its validation scores are what there is to show."""
     write(tmp_path / "a", config_of("listops", "transformer", 0), results=False)
-    (run,) = survey(tmp_path).runs
+    (run,) = survey(tmp_path).records
     assert run.state == "finished"
     (sheet,) = comparison([run])
     assert sheet.rows[0]["finished"] == 1 and len(sheet.notes) == 1
@@ -134,7 +141,7 @@ def test_settings_are_in_the_order_of_their_numbers(tmp_path):
     for warmup in (100, 50, 200):
         config = config_of("listops", "transformer", train__warmup_steps=warmup)
         write(tmp_path / str(warmup), config)
-    (sheet,) = comparison(survey(tmp_path).runs)
+    (sheet,) = comparison(survey(tmp_path).records)
     found = [row["settings"] for row in sheet.rows]
     assert found == ["warmup_steps 50", "warmup_steps 100", "warmup_steps 200"]
 
@@ -144,7 +151,7 @@ def test_every_evaluation_of_test_data_is_shown(tmp_path):
     for name, bleu in (("test-average-10", 35.5), ("validation", 36.5)):
         result = {"bleu_13a": bleu, "chrf": None}
         (workdir / f"results/{name}.json").write_text(json.dumps(result))
-    (sheet,) = comparison(survey(tmp_path).runs)
+    (sheet,) = comparison(survey(tmp_path).records)
     assert sheet.rows[0]["test_average_10_bleu_13a"] == 35.5
     assert "test-average-10 BLEU (13a)" in titles(sheet)
     assert "test-average-10 chrF" not in titles(sheet)
@@ -157,7 +164,7 @@ def test_metrics_that_are_none_count_as_missing(tmp_path):
     with (workdir / NAME).open("a") as file:
         file.write('{"step": 240, "split": "validation", "accuracy": null}\n')
         file.write('{"step": 480, "split": "validation", "accur')
-    (run,) = survey(tmp_path).runs
+    (run,) = survey(tmp_path).records
     assert len(run.validations) == 2
     (sheet,) = comparison([run])
     assert 0 < sheet.rows[0]["validation_accuracy_percent"] < 50
@@ -178,7 +185,7 @@ def test_runs_are_grouped_by_what_decides(tmp_path):
         write(tmp_path / name, config)
     names = {
         key: [run.name for run in runs]
-        for key, runs in group(survey(tmp_path).runs).items()
+        for key, runs in group(survey(tmp_path).records).items()
     }
     assert names == {
         ("transevolve-fullff-1", ""): ["variant"],
@@ -191,19 +198,18 @@ def test_settings_that_most_runs_share(tmp_path):
     for seed in range(3):
         write(tmp_path / f"t{seed}", config_of("listops", "transformer", seed))
     write(tmp_path / "e", config_of("listops", "transevolve-fullff-1"))
-    runs = survey(tmp_path).runs
-    shared = common(runs)
-    assert shared["model.num_layers"] == 6 and "model.num_depths" not in shared
-    differing = own(runs[0], shared)
-    assert differing["model.num_depths"] == 6
-    assert differing["model.num_layers"] is ABSENT
-    assert own(runs[1], shared) == {}
-    for name, value in runs[0].config.items():
-        if name not in ("task", "variant", "seed"):
-            assert differing.get(name, shared.get(name)) == value
+    runs = survey(tmp_path).records
+    usual = usual_settings(runs)
+    assert usual["model.num_layers"] == "6" and "model.num_depths" not in usual
+    unusual = unusual_settings(runs[0], usual)
+    assert unusual["model.num_depths"] == "6"
+    assert unusual["model.num_layers"] == ABSENT
+    assert unusual_settings(runs[1], usual) == {}
+    for name, value in settings(runs[0]).items():
+        assert unusual.get(name, usual.get(name)) == value
 
 
 def test_values_of_fields_in_words():
-    values = [1, True, None, 0.5, [64, 128], "a", ABSENT]
-    words = ["1", "true", "none", "0.5", "64, 128", "a", "no such field"]
-    assert list(map(text, values)) == words
+    values = [1, True, None, 0.5, [64, 128], "a"]
+    words = ["1", "true", "none", "0.5", "64, 128", "a"]
+    assert list(map(in_words, values)) == words

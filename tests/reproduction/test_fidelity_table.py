@@ -10,13 +10,13 @@ from reproduction import tables
 from reproduction.scales import SCALES
 from reproduction.scores import NOT_RUN, Score
 from reproduction.tables import fidelity
-from tests.reproduction.made_runs import results_of, rows, run_of
+from tests.reproduction.made_runs import experiments_of, results_of, rows, run_of
 
 
 def test_fidelity(tmp_path):
     table = tables.TABLES["fidelity"]
     scale = SCALES["laptop"]
-    experiments = table.experiments(scale, None)
+    experiments = experiments_of(table, scale)
     assert len(experiments) == 2 * 3 * (5 + 7)
     noise = (0.02, 0.0, -0.02)
 
@@ -33,16 +33,18 @@ def test_fidelity(tmp_path):
     found = [
         validated(one, losses.get(one.choice, 2.5))
         for one in experiments
-        if one.setting.config == "multi30k" and one.choice in ("", *losses)
+        if one.config == "multi30k" and one.choice in ("", *losses)
     ]
     found[-1].validations[-1]["loss"] += 0.3  # of paper+depth_index, one seed
-    (sheet,) = table.sheets(scale, None, results_of(found, scale, tmp_path))
+    (sheet,) = table.sheets(scale, results_of(found, tmp_path))
     same = {"task": "multi30k", "model": "transevolve-fullff-2"}
     (row,) = rows(sheet, fidelity="official", **same)
     assert row["validation"] == pytest.approx(2.0)
     # Pairs of one seed: the noise of seeds is not in the difference.
     assert row["validation_gain"] == pytest.approx(0.5)
-    assert row["gain_deviation"] == pytest.approx(0.1 * np.std(noise, ddof=1))
+    assert row["validation_gain_deviation"] == pytest.approx(
+        0.1 * np.std(noise, ddof=1)
+    )
     assert (row["badge"], row["test"], row["pairs"]) == ("clear", 31.0, 3)
     (row,) = rows(sheet, fidelity="paper", **same)
     assert row["validation_gain"] is None
@@ -78,7 +80,7 @@ def profiles_of(sheet, model):
     return {profile.partition("+")[2] for profile in found - {"paper", "official"}}
 
 
-def test_only_the_papers_profile_is_what_others_are_compared_with():
+def test_only_the_papers_profile_is_what_others_are_compared_with(tmp_path):
     """Not the first one that has run."""
     scale = SCALES["laptop"]
     table = tables.TABLES["fidelity"]
@@ -90,10 +92,10 @@ def test_only_the_papers_profile_is_what_others_are_compared_with():
                 {"step": 1, "accuracy": 0.5 + 0.1 * (one.choice == "official")}
             ],
         )
-        for one in table.experiments(scale, None)
-        if one.setting.name == "ag_news" and one.choice
+        for one in experiments_of(table, scale)
+        if one.task == "ag_news" and one.choice
     ]
-    (sheet,) = table.sheets(scale, None, results_of(found, scale))
+    (sheet,) = table.sheets(scale, results_of(found, tmp_path))
     (paper,) = rows(
         sheet, task="ag_news", model="transevolve-fullff-2", fidelity="paper"
     )
@@ -102,7 +104,7 @@ def test_only_the_papers_profile_is_what_others_are_compared_with():
     assert len(others) == 4 + 6
     for row in others:
         assert row["badge"] == "not clear"
-        assert row["validation_gain"] is row["gain_deviation"] is None
+        assert row["validation_gain"] is row["validation_gain_deviation"] is None
 
 
 def test_fidelity_is_of_transevolve():
@@ -110,10 +112,10 @@ def test_fidelity_is_of_transevolve():
     with pytest.raises(
         UserError, match="--variants: expected a variant of TransEvolve"
     ):
-        tables.TABLES["fidelity"].experiments(scale, None)
+        tables.experiments(["fidelity"], scale)
     able = {"transevolve-fullff-1": {}, "transevolve-fullff-2": {}}
     scale = scale._replace(variants={"transformer": {}, **able})
-    experiments = tables.TABLES["fidelity"].experiments(scale, None)
+    experiments = tables.experiments(["fidelity"], scale)
     assert {one.variant for one in experiments} == able.keys()
 
 

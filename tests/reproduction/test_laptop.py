@@ -4,14 +4,17 @@ import json
 import runpy
 import sys
 
+import numpy as np
 import pytest
 
 from configs.published import ACCURACY
 from models import variants
 from reproduction import laptop
-from reproduction.experiment import Experiment, Setting
+from reproduction.experiment import Experiment, Folder
+from tasks import TASKS
 from tests import forked
 from tests.conftest import ROOT
+from training import workdir as workdirs
 
 pytestmark = pytest.mark.slow
 
@@ -34,41 +37,79 @@ COMPARED = {
 }
 
 
-def test_compare(tmp_path, monkeypatch):
-    def experiment(setting, variant):
-        tiny = Setting("listops", "listops", "laptop", TINY)
-        return Experiment(tiny, variant, changes=COMPARED[variant])
+class Shallow(Experiment):
+    """As the comparison's, with few layers."""
 
-    monkeypatch.setattr(laptop, "Experiment", experiment)
-    monkeypatch.setattr(laptop, "TIMED_ROUNDS", 3)
-    monkeypatch.setattr(laptop, "UPDATES_PER_ROUND", 2)
-    names = list(COMPARED)[:1]
-    report, learned = laptop.compare(tmp_path, names)
-    rows = [line.split(" | ") for line in report.splitlines() if line.startswith("|")]
-    assert len(rows) == 2 + len(COMPARED)
+    def make_config(self, data):
+        return Experiment.make_config(self.changed(COMPARED[self.variant]), data)
+
+
+@pytest.fixture
+def compare(tmp_path, monkeypatch):
+    """A function that compares tiny models; the lines of its table, and the rest."""
+    tiny = Shallow("listops", "listops", "laptop", TINY)
+    monkeypatch.setattr(laptop, "LISTOPS", tiny)
+    monkeypatch.setattr(laptop, "UPDATES_PER_ROUND", 1)
+    monkeypatch.setattr(
+        laptop, "interleave", lambda calls, *_: dict.fromkeys(calls, [1])
+    )
+
+    def compare():
+        report, learned = laptop.compare(tmp_path, list(COMPARED)[:1])
+        lines = [line for line in report.splitlines() if line.startswith("| ")]
+        return [line.strip("| ").split(" | ") for line in lines[2:]], report, learned
+
+    return compare
+
+
+@pytest.mark.parametrize("accuracy, learned", [(0.95, True), (0.05, False)])
+def test_runs_of_before_are_compared(tmp_path, compare, accuracy, learned):
+    folder, parameters = Folder(tmp_path, "comparison"), 1234567
+    for variant in COMPARED:
+        one = laptop.LISTOPS._replace(variant=variant)
+        workdir, config = folder.workdir(one), folder.config(one)
+        (workdir / "results").mkdir(parents=True)
+        tokenizer = TASKS[config.kind].make_tokenizer(config)
+        workdirs.keep(config, tokenizer, {"training": 1, "validation": 1}, workdir)
+        result = {"accuracy": accuracy, "loss": 1.0, "parameters": parameters}
+        (workdir / "results/test.json").write_text(json.dumps(result))
+        facts = {"finished": True, "device": "1 CPU"}
+        (workdir / "facts.json").write_text(json.dumps(facts))
+    rows, report, has_learned = compare()
+    for variant, row in zip(COMPARED, rows, strict=True):
+        published = str(ACCURACY["listops"][variant])
+        shown = f"{100 * accuracy:.1f}"
+        assert row == [variant, "1,234,567", shown, "1.00", published]
+    assert "Laptop scale" in report and "train_examples 16000 (96000)" in report
+    assert f"{2 * learned} of 2 models are at least 10 points above" in report
+    assert has_learned == learned
+
+
+@pytest.mark.long
+def test_models_are_trained_once(tmp_path, compare):
+    rows, _, learned = compare()
+    assert not learned  # nothing can, in one epoch of 200
     runs = tmp_path / "runs/comparison/listops"
-    for cells in rows[2:]:
-        variant = cells[0].removeprefix("| ")
+    for variant, row in zip(COMPARED, rows, strict=True):
         path = runs / variant / "seed-0/results/test.json"
         result = json.loads(path.read_text())
-        assert cells[1] == f"{result['parameters']:,}"
-        assert cells[2] == f"{100 * result['accuracy']:.1f}"
-        assert float(cells[3]) > 0
-        assert cells[4] == f"{ACCURACY['listops'][variant]} |"
+        assert row[1] == f"{result['parameters']:,}"
+        assert row[2] == f"{100 * result['accuracy']:.1f}"
         assert result["examples"] == 50
-    assert "Laptop scale" in report and "train_examples 16000 (96000)" in report
-    assert not learned  # nothing can, in one epoch of 200
-
     before = {path: path.stat().st_mtime for path in runs.rglob("*.jsonl")}
-    # Speeds are measured each time.
-    monkeypatch.setattr(
-        laptop, "interleave", lambda calls, *_: {name: [1.0] for name in calls}
-    )
-    again, _ = laptop.compare(tmp_path, names)
-    assert "| 1.00 |" in again
-    for first, second in zip(report.splitlines(), again.splitlines(), strict=True):
-        assert first.split(" | ")[:3] == second.split(" | ")[:3]
+    again, _, _ = compare()
+    assert again == rows
     assert before == {path: path.stat().st_mtime for path in runs.rglob("*.jsonl")}
+
+
+def test_a_training_step_is_what_is_timed(monkeypatch, tmp_path):
+    config = Folder(tmp_path, "comparison").config(
+        Shallow("listops", "listops", "laptop", TINY, variant="transformer")
+    )
+    monkeypatch.setattr(laptop, "UPDATES_PER_ROUND", 1)
+    kind = TASKS[config.kind]
+    step = laptop._updates(kind(config, kind.make_tokenizer(config)))
+    assert np.isfinite(step().loss)
 
 
 def run_script(folder, learned):

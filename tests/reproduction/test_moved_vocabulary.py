@@ -10,7 +10,7 @@ from data.tokenizers import subword_vocabulary
 from data.tokenizers.subwords import SubwordTokenizer
 from data.tokenizers.word_pieces import WordPieceTokenizer
 from reproduction import running, tables
-from reproduction.experiment import Places
+from reproduction.experiment import Folder
 from reproduction.scales import SCALES
 from tests.conftest import SHARED
 from tests.reproduction.made_data import make_data
@@ -82,20 +82,20 @@ def test_the_published_word_pieces_need_no_file(tmp_path):
 
 def test_a_run_is_finished_with_its_data_mounted_elsewhere(tmp_path):
     data, moved = make_data(tmp_path / "data"), tmp_path / "moved"
-    one = tables.TABLES["3"].experiments(SCALES["smoke"], None)[0]
+    one = tables.experiments(["3"], SCALES["smoke"])[0]
     workdir = tmp_path / "output/runs/smoke" / one.name
     workdir.mkdir(parents=True)
-    config = one.config(Places(tmp_path / "output", "smoke", data).data(one.setting))
-    pieces = (data / Places.VOCABULARY).read_text().split()
+    config = Folder(tmp_path / "output", "smoke", data).config(one)
+    pieces = (data / Folder.VOCABULARY).read_text().split()
     workdirs.keep(config, WordPieceTokenizer(pieces), DATA, workdir)
     (workdir / "results").mkdir()
     result = {"accuracy": 0.5, "loss": 1.0, "parameters": 10}
     (workdir / "results/test.json").write_text(json.dumps(result))
     (workdir / "facts.json").write_text(json.dumps({"finished": True}))
     data.rename(moved)
-    assert running.is_finished(one, Places(tmp_path / "output", "smoke", moved))
-    (moved / Places.VOCABULARY).write_text(
-        (moved / Places.VOCABULARY).read_text() + "more\n"
+    assert running.is_finished(one, Folder(tmp_path / "output", "smoke", moved))
+    (moved / Folder.VOCABULARY).write_text(
+        (moved / Folder.VOCABULARY).read_text() + "more\n"
     )
     with pytest.raises(UserError, match=r"--output: .* another vocabulary"):
-        running.is_finished(one, Places(tmp_path / "output", "smoke", moved))
+        running.is_finished(one, Folder(tmp_path / "output", "smoke", moved))

@@ -9,12 +9,12 @@ from lxml import html
 
 from common.errors import UserError
 from common.paths import write_whole
-from reproduction.report.build import report
-from reproduction.report.page import page
+from reproduction.facts import facts
+from reproduction.records import FAILED, read, survey
+from reproduction.report.page import page, report
 from reproduction.sheet import Column, Picture, Sheet
-from reproduction.survey import FAILED, read, survey
-from tests.reproduction.sample import config_of, write, write_several
-from tests.reproduction.whole import FACTS, OUTCOMES, write_page
+from tests.reproduction.sample import config_of, write
+from tests.reproduction.whole import OUTCOMES, write_page
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror='alert(2)'> {{ 7 * 7 }} &amp;"
 MOST_BYTES = 5_000_000
@@ -57,8 +57,9 @@ def test_parts_come_in_order(whole):
         assert found.get_element_by_id(link[1:]) is not None
     assert "A page of results." in words(found.find(".//header"))
     assert "11 runs" in words(found.find(".//header"))
-    for what, text in FACTS.items():
-        assert f"{what} {text}" in words(found.xpath("//section[last()]")[0])
+    for what in ("machine", "versions"):
+        expected = f"{what} of this report {facts()[what]}"
+        assert expected in words(found.xpath("//section[last()]")[0])
 
 
 def test_nothing_is_loaded_from_outside(whole):
@@ -145,7 +146,7 @@ def test_hostile_texts_stay_texts(tmp_path):
         [HOSTILE],
         [Picture("a.png", HOSTILE, HOSTILE)],
     )
-    runs = survey(tmp_path).runs
+    runs = survey(tmp_path).records
     text = page(HOSTILE, [sheet], runs, {HOSTILE: HOSTILE}, tmp_path, [HOSTILE])
     text.encode()  # a lone surrogate would fail here
     found = parse(text)
@@ -158,14 +159,12 @@ def test_hostile_texts_stay_texts(tmp_path):
 
 def test_400_runs_stay_small(tmp_path):
     log = [f"{number} " + "training: <&> " * 60 for number in range(40)]
-    for number in range(400):
-        variant = "transformer" if number % 2 else "transevolve-fullff-1"
-        config = config_of("listops", variant, number)
-        write(tmp_path / f"{number}", config, 2, log=log, facts=FACTS)
-    path = report(tmp_path)
-    assert 1_000_000 < path.stat().st_size < MOST_BYTES
-    found = parse(path.read_text())
-    log = found.xpath("//pre")[0].text
+    config = config_of("listops", "transformer")
+    one = read(write(tmp_path / "a", config, 2, log=log, facts=facts()))
+    records = [one._replace(name=f"run {number}") for number in range(400)]
+    text = page("Many", [], records, {}, tmp_path)
+    assert 1_000_000 < len(text.encode()) < MOST_BYTES
+    log = parse(text).xpath("//pre")[0].text
     assert log.splitlines()[-1].startswith("39 ")
     assert max(map(len, log.splitlines())) <= 300
 
@@ -253,7 +252,7 @@ def test_a_log_that_a_kill_cut_after_the_last_checkpoint_is_sound(tmp_path):
     (workdir / "log.txt").write_bytes(b"\xff\xfe\x00 \x1b[2K 10%|\xe2\x96\r\n")
     (workdir / "failure.txt").write_bytes(b"\xff killed")
     write(tmp_path / "new/unfinished-run", config_of("listops", "transformer"))
-    (run,) = survey(tmp_path).runs
+    (run,) = survey(tmp_path).records
     assert run.state == FAILED and run.training[-1]["step"] == 360
     # Of a checkpoint that is damaged itself, training takes the one before.
     newer = workdir / "checkpoints/resume/360"
@@ -295,13 +294,14 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path):
 
 
 def test_report_is_written_anew(tmp_path):
-    write_several(tmp_path)
-    path = report(tmp_path)
-    path.write_text("an older one")
-    assert report(str(tmp_path)) == path == tmp_path / "report.html"
-    found = parse(path.read_text())
-    assert "machines of the runs" in words(found)
-    assert "AMD EPYC 9004, 2 cores, 24 GiB of memory; not recorded" in words(found)
+    config = config_of("listops", "transformer")
+    write(tmp_path / "a", config, facts={"machine": "AMD EPYC 9004, 2 cores"})
+    write(tmp_path / "b", config)
+    (tmp_path / "report.html").write_text("an older one")
+    assert report(str(tmp_path)) == tmp_path / "report.html"
+    found = parse((tmp_path / "report.html").read_text())
+    machines = "machines of the runs AMD EPYC 9004, 2 cores; not recorded, of 1 runs"
+    assert machines in words(found)
     assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["report.html"]
 
 

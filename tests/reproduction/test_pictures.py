@@ -9,10 +9,11 @@ from matplotlib.image import imread
 
 from models import variants
 from reporting.palette import DASHES, look
-from reproduction import pictures
+from reproduction import learning_curves as pictures
 from reproduction.comparison import comparison
-from reproduction.pictures import against_length, learning_curves
-from reproduction.survey import survey
+from reproduction.learning_curves import curve, learning_curves
+from reproduction.records import survey
+from reproduction.tables.long_sequences import against_length
 from tests.reproduction.sample import config_of, score, write, write_several
 
 
@@ -34,7 +35,7 @@ def rows():
 
 
 def test_learning_curves_are_drawn_and_told(tmp_path):
-    runs = survey(write_several(tmp_path / "runs")).runs
+    runs = survey(write_several(tmp_path / "runs")).records
     listops = [run for run in runs if run.task == "listops"]
     picture = learning_curves(listops, "short", tmp_path, "curves.png")
     assert picture.file == "curves.png"
@@ -62,14 +63,16 @@ def test_an_epoch_may_have_other_steps_with_another_seed():
         )
         for seed, steps in enumerate((189, 190))
     ]
-    curve = pictures.Curve("label", None, runs, "loss", "epoch", 1)
-    assert curve.at == [1, 2] and curve.mean == [1.5, 1.0]
-    assert curve.low == [1, 0.5] and curve.high == [2, 1.5]
+    one = curve("label", None, runs, "loss", "epoch", 1)
+    assert one.at == [1, 2] and one.mean == [1.5, 1.0]
+    assert one.low == [1, 0.5] and one.high == [2, 1.5]
 
 
 def test_one_run_has_no_band_and_counts_steps(tmp_path):
     write(tmp_path / "runs/a", config_of("multi30k", "transformer"))
-    picture = learning_curves(survey(tmp_path / "runs").runs, "any", tmp_path, "a.png")
+    picture = learning_curves(
+        survey(tmp_path / "runs").records, "any", tmp_path, "a.png"
+    )
     assert "band" not in picture.caption
     assert "Validation loss: transformer goes from" in picture.alternative
     assert "after 600 steps" in picture.alternative
@@ -80,7 +83,7 @@ def test_runs_of_so_many_steps_are_compared_by_steps(tmp_path):
     for seed in range(2):
         config = config_of("listops", "transformer", seed, train__steps=600)
         write(tmp_path / f"runs/{seed}", config)
-    runs = survey(tmp_path / "runs").runs
+    runs = survey(tmp_path / "runs").records
     assert all("epoch" in row for run in runs for row in run.validations)
     picture = learning_curves(runs, "any", tmp_path, "a.png")
     assert "after 600 steps" in picture.alternative and "band" in picture.caption
@@ -92,12 +95,12 @@ def test_runs_of_so_many_steps_are_compared_by_steps(tmp_path):
 def test_nothing_to_draw(tmp_path):
     config = config_of("listops", "transformer")
     write(tmp_path / "a", config, epochs=0, results=False)
-    assert learning_curves(survey(tmp_path).runs, "any", tmp_path, "a.png") is None
+    assert learning_curves(survey(tmp_path).records, "any", tmp_path, "a.png") is None
 
 
 def test_the_same_runs_are_the_same_file(tmp_path):
     write(tmp_path / "runs/a", config_of("listops", "transformer"))
-    runs = survey(tmp_path / "runs").runs
+    runs = survey(tmp_path / "runs").records
     for name in ("a.png", "b.png"):
         learning_curves(runs, "any", tmp_path, name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
@@ -115,20 +118,21 @@ def test_of_many_lines_the_best_are_drawn(tmp_path, monkeypatch):
             train__init_from=path,
         )
         write(tmp_path / f"runs/{rate}", config)
-    picture = learning_curves(survey(tmp_path / "runs").runs, "any", tmp_path, "a.png")
+    picture = learning_curves(
+        survey(tmp_path / "runs").records, "any", tmp_path, "a.png"
+    )
     assert "The 2 best of 3 are drawn." in picture.caption
     assert "learning_rate_max 0.3" in picture.alternative
     assert "learning_rate_max 0.1" not in picture.alternative
 
 
 def test_speed_and_memory_are_told(tmp_path):
-    field = "ratio_to_transformer"
-    speed = against_length(rows(), field, "Training step", tmp_path, "speed.png")
-    assert imread(tmp_path / "speed.png").std() > 0.01
+    speed = against_length(rows(), "speed", tmp_path)
+    assert imread(tmp_path / speed.file).std() > 0.01
     assert "Speed over the Transformer's: transformer 1.00" in speed.alternative
     assert "fullff-1 1.25 at 1,000 tokens, 1.25 at 2,000" in speed.alternative
-    assert speed.caption == "Training step: speed over the Transformer, by length."
-    memory = against_length(rows(), "peak_memory_mb", "Memory", tmp_path, "m.png")
+    assert speed.caption == "Training speed: speed over the Transformer, by length."
+    memory = against_length(rows(), "memory", tmp_path)
     assert "transformer 2,000 at 1,000 tokens, 3,000 at 2,000" in memory.alternative
 
 

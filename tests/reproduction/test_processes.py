@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from common.errors import UserError
-from reproduction import measure, plan, running, survey, tables
-from reproduction.experiment import Places
+from reproduction import measure, plan, records, running, tables
+from reproduction.experiment import Folder
 from reproduction.running import FAILED, LOCKED
 from reproduction.scales import SCALES
 from tests import forked, scripts
@@ -21,12 +21,12 @@ SMOKE = SCALES["smoke"]
 
 
 @pytest.fixture
-def places(tmp_path):
-    return Places(tmp_path / "output", "smoke", make_data(tmp_path / "data"))
+def folder(tmp_path):
+    return Folder(tmp_path / "output", "smoke", make_data(tmp_path / "data"))
 
 
 def experiments(count=2):
-    return tables.TABLES["3"].experiments(SMOKE, None)[:count]
+    return tables.experiments(["3"], SMOKE)[:count]
 
 
 @pytest.fixture
@@ -52,52 +52,53 @@ def test_a_terminal_that_closes_ends_it(hangup_is):
 
 
 @pytest.mark.script
-def test_a_plan_names_every_kind_that_cannot_begin(places, tmp_path):
+def test_a_plan_names_every_kind_that_cannot_begin(folder, tmp_path):
     path = tmp_path / "data/ag_news_csv/train.csv"
     path.write_bytes(b"one column\n" + path.read_bytes())
     flags = {"table": 3, "scale": "smoke", "data_dir": tmp_path / "data"}
     flags = [f"--{name}={value}" for name, value in flags.items()]
     flags += [f"--output={tmp_path / 'output'}", "--dry_run"]
+    flags += ["--only=ag_news|imdb/transformer/"]
     result = forked.run("reproduce.py", flags)
     expected = "error: --dry_run: expected runs that can begin, see above"
     assert scripts.last_line(result) == expected
     for one in experiments(count=4):
-        name = f"{one.setting.name}/{one.variant}: "
-        assert (name in result.stderr) == (one.setting.name == "ag_news")
+        name = f"{one.task}/{one.variant}: "
+        assert (name in result.stderr) == (one.task == "ag_news")
     assert "train.csv:1: expected three columns" in result.stderr
     assert "Traceback" not in result.stderr
-    assert not (places.results / plan.NAME).exists()
+    assert not (folder.results / plan.NAME).exists()
 
 
-def test_how_far_a_plan_was_off(places):
+def test_how_far_a_plan_was_off(folder):
     first, second = experiments()
-    assert plan.accuracy_of_plan([first, second], places, {}) is None
-    places.results.mkdir(parents=True)
-    (places.results / plan.NAME).write_text(json.dumps({first.name: 3.0}))
+    assert plan.accuracy_of_plan([first, second], folder, {}) is None
+    folder.results.mkdir(parents=True)
+    (folder.results / plan.NAME).write_text(json.dumps({first.name: 3.0}))
     for one in (first, second):
-        workdir = places.runs / one.name
+        workdir = folder.workdir(one)
         workdir.mkdir(parents=True)
-        config = one.config(places.data(one.setting))
+        config = folder.config(one)
         facts = {"finished": True, "seconds": 120, "config": config.to_dict()}
-        (workdir / survey.FACTS).write_text(json.dumps(facts))
+        (workdir / records.FACTS).write_text(json.dumps(facts))
     names = [one.name for one in (first, second)]
-    runs = {name: survey.read(places.runs / name) for name in names}
-    sentence = plan.accuracy_of_plan([first, second], places, runs)
+    runs = {name: records.read(folder.runs / name) for name in names}
+    sentence = plan.accuracy_of_plan([first, second], folder, runs)
     assert sentence == "1 runs took 2.0 minutes. The plan said 3.0, +50 %."
     for damage in ('{"a": "3"}', "[3]", '{"a'):
-        (places.results / plan.NAME).write_text(damage)
-        assert plan.accuracy_of_plan([first, second], places, runs) is None
+        (folder.results / plan.NAME).write_text(damage)
+        assert plan.accuracy_of_plan([first, second], folder, runs) is None
 
 
-def test_a_tpu_that_does_not_answer_ends_it_before_any_run(places):
+def test_a_tpu_that_does_not_answer_ends_it_before_any_run(folder):
     with pytest.raises(UserError, match="--tpu=nowhere: expected a TPU that answers"):
-        running.run_all(experiments(), places, "auto", "nowhere")
-    assert not any(places.runs.iterdir())
+        running.run_all(experiments(), folder, "auto", "nowhere")
+    assert not any(folder.runs.iterdir())
     with pytest.raises(UserError, match="--tpu=: expected a TPU that answers"):
-        running.run_all(experiments(), places, "tpu")
+        running.run_all(experiments(), folder, "tpu")
 
 
-def test_where_to_run_is_what_was_asked_for(places, monkeypatch):
+def test_where_to_run_is_what_was_asked_for(folder, monkeypatch):
     (one,) = experiments(count=1)
     seen = []
 
@@ -106,48 +107,48 @@ def test_where_to_run_is_what_was_asked_for(places, monkeypatch):
         return 0
 
     monkeypatch.setattr(running, "in_own_process", in_own_process)
-    running.run_all([one], places, "tpu", "pod")
+    running.run_all([one], folder, "tpu", "pod")
     assert seen == [("_connect", "tpu", "pod"), ("_run", "tpu", "pod")]
 
     def make_strategy(*asked_for):
         raise UserError(" ".join(asked_for))
 
     monkeypatch.setattr(running, "make_strategy", make_strategy)
-    assert running._run(one, places, "mirrored", "pod") == FAILED
-    assert survey.read(places.runs / one.name).failure == "mirrored pod"
+    assert running._run(one, folder, "mirrored", "pod") == FAILED
+    assert records.read(folder.workdir(one)).failure == "mirrored pod"
 
 
-def test_a_run_that_is_taken_up_again_is_not_finished(places, monkeypatch):
+def test_a_run_that_is_taken_up_again_is_not_finished(folder, monkeypatch):
     """As a process that is killed then leaves it."""
     (one,) = experiments(count=1)
-    workdir = places.runs / one.name
+    workdir = folder.workdir(one)
     workdir.mkdir(parents=True)
-    (workdir / survey.FACTS).write_text('{"seconds": 7, "finished": true}')
+    (workdir / records.FACTS).write_text('{"seconds": 7, "finished": true}')
 
     def killed(*arguments, **others):
-        found = json.loads((workdir / survey.FACTS).read_text())
+        found = json.loads((workdir / records.FACTS).read_text())
         assert "finished" not in found
         raise SystemExit
 
     monkeypatch.setattr(running, "train_and_evaluate", killed)
     with pytest.raises(SystemExit):
-        running._train_and_evaluate(one, places, workdir, "one_device", "")
+        running._train_and_evaluate(one, folder, "one_device", "")
 
 
-def test_a_run_that_another_process_has_just_ended_is_not_repeated(places, monkeypatch):
+def test_a_run_that_another_process_has_just_ended_is_not_repeated(folder, monkeypatch):
     (one,) = experiments(count=1)
     monkeypatch.setattr(running, "is_finished", lambda *_: True)
     monkeypatch.setattr(running, "_train_and_evaluate", None)  # not called
-    assert running._run(one, places, "one_device", "") == 0
+    assert running._run(one, folder, "one_device", "") == 0
 
 
-def test_what_a_killed_attempt_took_counts(places):
+def test_what_a_killed_attempt_took_counts(folder):
     (one,) = experiments(count=1)
-    workdir = places.runs / one.name
+    workdir = folder.workdir(one)
     assert running._seconds_before(workdir) == 0
     workdir.mkdir(parents=True)
-    config = one.config(places.data(one.setting)).to_dict()
-    facts, log = workdir / survey.FACTS, workdir / survey.LOG
+    config = folder.config(one).to_dict()
+    facts, log = workdir / records.FACTS, workdir / records.LOG
     facts.write_text(json.dumps({"seconds": 7, "config": config}))
     assert running._seconds_before(workdir) == 7
     log.touch()
@@ -158,34 +159,34 @@ def test_what_a_killed_attempt_took_counts(places):
         assert running._seconds_before(workdir) == seconds
 
 
-def test_why_a_run_could_not_begin_is_written_down(places):
+def test_why_a_run_could_not_begin_is_written_down(folder):
     (one,) = experiments(count=1)
-    workdir = places.runs / one.name
+    workdir = folder.workdir(one)
     workdir.mkdir(parents=True)
     (workdir / running.LOCK).write_text("a file of somebody else, with a long text")
-    assert running._run(one, places, "one_device", "") == FAILED
-    reason = (workdir / survey.FAILURE).read_text()
+    assert running._run(one, folder, "one_device", "") == FAILED
+    reason = (workdir / records.FAILURE).read_text()
     assert "expected our lock, found another file" in reason
 
 
-def test_why_a_run_failed_is_told_where_it_cannot_be_written_down(places):
+def test_why_a_run_failed_is_told_where_it_cannot_be_written_down(folder):
     (one,) = experiments(count=1)
-    workdir = places.runs / one.name
+    workdir = folder.workdir(one)
     workdir.mkdir(parents=True)
-    (workdir / survey.FAILURE).touch()  # as a full disk leaves it
-    assert running.failure(one, places, 2) == "its process ended with code 2"
-    (workdir / survey.FAILURE).unlink()
+    (workdir / records.FAILURE).touch()  # as a full disk leaves it
+    assert running.failure(workdir, 2) == "its process ended with code 2"
+    (workdir / records.FAILURE).unlink()
     workdir.rmdir()
     workdir.write_text("a file of somebody else")
-    found = running.failure(one, places, 2)
+    found = running.failure(workdir, 2)
     assert "ended with code 2; nor could this be written down" in found
-    assert running._run(one, places, "one_device", "") == FAILED
+    assert running._run(one, folder, "one_device", "") == FAILED
 
 
 def test_kinds_that_take_unlike_times_are_probed_apart():
     kinds = {}
-    for one in tables.TABLES["figure2"].experiments(SCALES["laptop"], None):
-        kinds.setdefault(one.setting.splits, set()).add(plan._kind(one))
+    for one in tables.experiments(["figure2"], SCALES["laptop"]):
+        kinds.setdefault(one.splits, set()).add(plan._kind(one))
     both, test = kinds["validation", "test"], kinds[("test",)]
     assert len(both) == 1 and not both & test
 
@@ -197,6 +198,10 @@ def measured(folder, name, models=("transevolve-randomff-1", "transformer-linear
     (folder / f"{name}_benchmark.json").write_text(json.dumps(content))
 
 
+def do_measure(scale, folder, names):
+    return running.do_all(measure.jobs(scale, folder, names), lambda: None)
+
+
 def test_another_process_that_measures_is_waited_for(tmp_path, monkeypatch):
     tried = []
 
@@ -206,43 +211,33 @@ def test_another_process_that_measures_is_waited_for(tmp_path, monkeypatch):
             measured(tmp_path, name)
         return LOCKED
 
-    monkeypatch.setattr(measure, "in_own_process", run)
-    monkeypatch.setattr(measure, "SECONDS_BETWEEN_LOOKS", 0)
-    assert measure.measure(SMOKE, tmp_path, ["speed"]) == []
+    monkeypatch.setattr(running, "in_own_process", run)
+    monkeypatch.setattr(running, "SECONDS_BETWEEN_LOOKS", 0)
+    assert do_measure(SMOKE, tmp_path, ["speed"]) == []
     assert tried == ["speed"] * 2
     assert measure.device(tmp_path, "speed") == "1 CPU of EPYC, 2 cores"
     assert measure.device(tmp_path, "memory") is None
 
 
+@pytest.mark.long
+def test_speed_is_measured_in_a_process_of_its_own(tmp_path):
+    timing = {"lengths": [16], "rounds": 1, "tokens_per_batch": 16}
+    alone = SMOKE._replace(variants={"transformer": {}}, systems={}, timing=timing)
+    assert do_measure(alone, tmp_path, ["speed"]) == []
+    (row, *_) = measure.rows(tmp_path, "speed")
+    assert (row["model"], row["length"]) == ("transformer", 16)
+    assert "1 CPU of" in measure.device(tmp_path, "speed")
+    assert all(job.is_done() for job in measure.jobs(alone, tmp_path, ["speed"]))
+
+
 def test_a_measurement_that_fails_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(measure, "in_own_process", lambda *arguments: FAILED)
+    monkeypatch.setattr(running, "in_own_process", lambda *arguments: FAILED)
     measured(tmp_path, "memory")
-    found = measure.measure(SMOKE, tmp_path, ["speed", "memory"])
-    assert found == ["speed"]  # memory had been measured
+    failed = do_measure(SMOKE, tmp_path, ["speed", "memory"])
+    assert failed == ["measuring speed"]  # memory had been measured
 
 
-ROW = {"benchmark": "speed", "model": "transformer", "length": 16, "seconds": 1.5}
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        b"",
-        b'{"rows": [{"bench',
-        b"\xff",
-        b"[]",
-        b'{"models": 5}',
-        b'{"models": [["transformer"]]}',
-        b'{"rows": ["speed"]}',
-        *(
-            json.dumps({"rows": [{**ROW, name: value}]}).encode()
-            for name in ROW
-            for value in (True, None, [], "16" if name in ("length", "seconds") else 16)
-        ),
-        b'{"rows": [{"benchmark": "speed", "model": "transformer", "seconds": 1}]}',
-        b'{"rows": [{"benchmark": "speed", "model": "a", "length": NaN}]}',
-    ],
-)
+@pytest.mark.parametrize("damage", [b"", b'{"rows": [{"bench', b"\xff", b"[]"])
 def test_a_damaged_measurement_is_named_and_measured_again(
     tmp_path, monkeypatch, caplog, damage
 ):
@@ -255,8 +250,8 @@ def test_a_damaged_measurement_is_named_and_measured_again(
         measured(folder, name)
         return 0
 
-    monkeypatch.setattr(measure, "in_own_process", run)
-    assert measure.measure(SMOKE, tmp_path, ["speed"]) == []
+    monkeypatch.setattr(running, "in_own_process", run)
+    assert do_measure(SMOKE, tmp_path, ["speed"]) == []
     assert caplog.text.count(f"left out: {path}: expected ") == 1
     assert measure.device(tmp_path, "speed") == "1 CPU of EPYC, 2 cores"
 
@@ -264,7 +259,7 @@ def test_a_damaged_measurement_is_named_and_measured_again(
 def test_fewer_models_are_not_measured_again(tmp_path, monkeypatch):
     measured(tmp_path, "speed")
     fewer = SMOKE._replace(variants={"transevolve-randomff-1": {}}, systems={})
-    assert measure.measure(fewer, tmp_path, ["speed"]) == []
+    assert do_measure(fewer, tmp_path, ["speed"]) == []
 
 
 def test_with_another_model_those_of_before_are_measured_too(tmp_path, monkeypatch):
@@ -277,14 +272,14 @@ def test_with_another_model_those_of_before_are_measured_too(tmp_path, monkeypat
         return [{**row, "model": model} for model in models]
 
     monkeypatch.setattr(measure.memory, "measure", measure_memory)
-    assert measure._measure("memory", other, tmp_path) == 0
+    measure._measure("memory", other, tmp_path)
     names = ["transevolve-randomff-1", "transformer-linear", "transformer"]
     names.append("transevolve-fullff-2")
     assert [row["model"] for row in measure.rows(tmp_path, "memory")] == names
     # A model of another version is not measured again.
     measured(tmp_path, "memory", [*names[:2], "gone"])
-    assert measure._measure("memory", other, tmp_path) == 0
+    measure._measure("memory", other, tmp_path)
     assert [row["model"] for row in measure.rows(tmp_path, "memory")] == names
     # By another process, meanwhile.
     monkeypatch.setattr(measure.memory, "measure", None)
-    assert measure._measure("memory", other, tmp_path) == 0
+    measure._measure("memory", other, tmp_path)

@@ -7,12 +7,12 @@ import pytest
 
 from common.errors import UserError
 from evaluation.evaluate import result_name
-from reproduction import plan, running, survey
+from reproduction import plan, records, running
 from reproduction import reproduce as reproducing
+from reproduction.records import FACTS
 from reproduction.reproduce import Reproduction
 from reproduction.running import is_finished
 from reproduction.scales import SCALES
-from reproduction.survey import FACTS
 from tests.reproduction.made_data import make_data
 from training import workdir as workdirs
 
@@ -28,17 +28,17 @@ class Vocabulary:
         (directory / "vocab.txt").write_text("[PAD]\n[UNK]\ngood\nbad\nfilm\nnews\n")
 
 
-def leave(experiment, places, facts=None, without=()):
+def leave(experiment, folder, facts=None, without=()):
     """Writes what a run of an experiment leaves, but for some evaluations."""
-    workdir = places.runs / experiment.name
+    workdir = folder.workdir(experiment)
     (workdir / "results").mkdir(parents=True)
-    config = experiment.config(places.data(experiment.setting))
+    config = folder.config(experiment)
     workdirs.keep(config, Vocabulary(), {"training": 1, "validation": 1}, workdir)
     scores = {"bleu_13a": 20.0, "bleu_authors": 21.0, "bleu_intl": 22.0}
     scores["chrf"] = 50.0
     result = {"accuracy": 0.5, "loss": 1.0, "parameters": 3, "examples": 20, **scores}
     result |= {"mean_of_checkpoints": scores, "checkpoints": [scores]}
-    for evaluation in experiment.setting.evaluations:
+    for evaluation in experiment.evaluations:
         if (name := result_name(*evaluation)) not in without:
             (workdir / f"results/{name}.json").write_text(json.dumps(result))
     facts = {"seconds": 60, "finished": True} if facts is None else facts
@@ -65,18 +65,18 @@ def rows(reproduction, **wanted):
 def test_runs_that_are_left_out_now_are_shown(made):
     reproduction = made("3", only="^imdb")
     ag_news = next(one for one in made("3").experiments if "ag_news" in one.name)
-    leave(ag_news, reproduction.places)
-    assert {one.setting.name for one in reproduction.experiments} == {"imdb"}
+    leave(ag_news, reproduction.folder)
+    assert {one.task for one in reproduction.experiments} == {"imdb"}
     (row,) = rows(reproduction, task="ag_news", model=ag_news.variant)
     assert (row["runs"], row["accuracy"]) == (1, 50.0)
     reproduction.write()
-    report = reproduction.places.results / "report.html"
+    report = reproduction.folder.results / "report.html"
     assert ag_news.name in report.read_text()
 
 
 def test_a_finished_run_is_shown_without_its_data(made):
     one = made("3").experiments[0]
-    leave(one, made("3").places)
+    leave(one, made("3").folder)
     reproduction = made("3", data_dir=None)
     (row,) = rows(reproduction, task="ag_news", model=one.variant)
     assert row["runs"] == 1
@@ -89,42 +89,42 @@ def test_a_finished_run_is_shown_without_its_data(made):
 def test_a_run_without_all_evaluations_is_not_finished(made, facts, without):
     """Nor does it end the making of a table."""
     reproduction = made("2")
-    one = next(x for x in reproduction.experiments if len(x.setting.splits) == 2)
-    leave(one, reproduction.places, facts, [f"{without}-average-2"])
-    assert not is_finished(one, reproduction.places)
+    one = next(x for x in reproduction.experiments if len(x.splits) == 2)
+    leave(one, reproduction.folder, facts, [f"{without}-average-2"])
+    assert not is_finished(one, reproduction.folder)
     assert not any(row["runs"] for row in rows(reproduction))
-    leave(one._replace(seed=1), reproduction.places)
-    assert is_finished(one._replace(seed=1), reproduction.places)
+    leave(one._replace(seed=1), reproduction.folder)
+    assert is_finished(one._replace(seed=1), reproduction.folder)
     twice = made("2", seeds=2)
     found = [row for row in rows(twice, model=one.variant) if "2013" in row["test_set"]]
     assert [row["runs"] for row in found] == [1]
 
 
 def test_a_run_is_finished_when_it_says_so(made):
-    one, places = made("3").experiments[0], made("3").places
-    workdir = leave(one, places, {"seconds": 1})
-    assert survey.read(workdir).state == survey.UNFINISHED
+    one, folder = made("3").experiments[0], made("3").folder
+    workdir = leave(one, folder, {"seconds": 1})
+    assert records.read(workdir).state == records.UNFINISHED
     (workdir / FACTS).write_text('{"seconds": 1, "finished": true}')
-    assert survey.read(workdir).state == survey.FINISHED
+    assert records.read(workdir).state == records.FINISHED
     (workdir / FACTS).unlink()  # as train.py and evaluate.py leave it
-    assert survey.read(workdir).state == survey.FINISHED
+    assert records.read(workdir).state == records.FINISHED
 
 
 def test_variants_limit_what_is_run_and_not_what_is_shown(made):
     ran = made("3").experiments[0]
-    leave(ran, made("3").places)
+    leave(ran, made("3").folder)
     reproduction = made("3", models=["transevolve-fullff-1"])
     assert {one.variant for one in reproduction.experiments} == {"transevolve-fullff-1"}
-    (row,) = rows(reproduction, task=ran.setting.name, model=ran.variant)
+    (row,) = rows(reproduction, task=ran.task, model=ran.variant)
     assert row["runs"] == 1
-    leave(reproduction.experiments[0], reproduction.places)
+    leave(reproduction.experiments[0], reproduction.folder)
     (row,) = rows(reproduction, task="ag_news", model="transevolve-fullff-1")
     assert row["runs"] == 1
 
 
 def test_seeds_of_before_are_shown(made):
     for one in made("3", seeds=3, only="ag_news").experiments:
-        leave(one, made("3").places)
+        leave(one, made("3").folder)
     for seeds in (None, 1, 2):
         found = rows(made("3", seeds=seeds), task="ag_news", model="transformer")
         assert [row["runs"] for row in found] == [3]
@@ -139,10 +139,10 @@ def test_more_seeds_than_anybody_runs_are_refused(made, seeds):
 def test_a_foreign_folder_makes_no_seeds(made, caplog):
     """As one that is named by a date; it is told of."""
     reproduction = made("3", only="ag_news/transformer")
-    folder = reproduction.places.runs / "backup/seed-20251125"
+    folder = reproduction.folder.runs / "backup/seed-20251125"
     folder.mkdir(parents=True)
     (one,) = reproduction.experiments
-    leave(one, reproduction.places)
+    leave(one, reproduction.folder)
     assert reproduction.run("one_device") == []
     said = f"left out: {folder}: expected a seed below 1,000"
     assert caplog.messages.count(said) == 1
@@ -152,7 +152,7 @@ def test_a_run_with_a_damaged_file_is_taken_up_again(made, monkeypatch, caplog):
     """It is named, and in no table till then."""
     reproduction = made("3", only="ag_news/transformer")
     (one,) = reproduction.experiments
-    path = leave(one, reproduction.places) / "results/test.json"
+    path = leave(one, reproduction.folder) / "results/test.json"
     path.write_text(json.dumps({"accuracy": "0.5", "loss": 1.0, "parameters": 3}))
     tried = []
     monkeypatch.setattr(running, "_train_and_evaluate", lambda *_: tried.append(1))
@@ -166,7 +166,7 @@ def test_a_run_with_a_damaged_file_is_taken_up_again(made, monkeypatch, caplog):
     reason = f"{path}: accuracy: expected a number, found 0.5"
     assert tried and f"damaged, so the run is taken up again: {reason}" in caplog.text
     assert not any(row["runs"] for row in rows(reproduction))
-    report = reproduction.places.results / "report.html"
+    report = reproduction.folder.results / "report.html"
     assert f"The run {one.name} is left out: {reason}." in report.read_text()
 
 
@@ -174,11 +174,11 @@ def test_a_run_with_a_damaged_file_is_taken_up_again(made, monkeypatch, caplog):
     "result", [{"accuracy": 0.5}, {"accuracy": None, "loss": 1.0, "parameters": 3}]
 )
 def test_an_evaluation_that_lacks_a_figure_is_made_again(made, result):
-    one, places = made("3").experiments[0], made("3").places
-    path = leave(one, places) / "results/test.json"
-    assert is_finished(one, places)
+    one, folder = made("3").experiments[0], made("3").folder
+    path = leave(one, folder) / "results/test.json"
+    assert is_finished(one, folder)
     path.write_text(json.dumps(result))
-    assert not is_finished(one, places)
+    assert not is_finished(one, folder)
     assert not any(row["runs"] for row in rows(made("3")))
 
 
@@ -187,10 +187,10 @@ def test_the_report_has_the_tables_of_before(made):
     # It is Figure 2's and the fidelity table's, too, which nobody has asked for.
     shared = made("2").experiments[0]
     for one in (before, shared):
-        leave(one, made("3").places)
+        leave(one, made("3").folder)
     reproduction = made("2")
     reproduction.write()
-    folder = reproduction.places.results
+    folder = reproduction.folder.results
     assert {sheet.name for sheet in reproduction.sheets()} == {"table2"}
     assert {path.stem for path in folder.glob("*.md")} == {"table2", "table3"}
     report = (folder / "report.html").read_text()
@@ -208,12 +208,12 @@ def test_other_models_have_a_figure_2_and_profiles_of_their_own(made):
 
 def test_results_are_written_while_others_run(made, monkeypatch):
     reproduction = made("3")
-    report = reproduction.places.results / "report.html"
+    report = reproduction.folder.results / "report.html"
     begun = []
 
-    def run(function, one, places, *others):
+    def run(function, one, folder, *others):
         begun.append(report.exists())
-        leave(one, places)
+        leave(one, folder)
         return 0
 
     monkeypatch.setattr(running, "in_own_process", run)
@@ -226,8 +226,8 @@ def test_results_that_cannot_be_written_now_stop_no_run(made, monkeypatch, caplo
     reproduction = made("3")
     tried, write = [], reproduction.write
 
-    def run(function, one, places, *others):
-        leave(one, places)
+    def run(function, one, folder, *others):
+        leave(one, folder)
         return 0
 
     def writes():
@@ -247,9 +247,9 @@ def test_results_that_cannot_be_written_now_stop_no_run(made, monkeypatch, caplo
 def test_the_report_says_how_far_the_plan_was_off(made):
     reproduction = made("3")
     one = reproduction.experiments[0]
-    leave(one, reproduction.places)
-    reproduction.places.results.mkdir(parents=True)
-    (reproduction.places.results / plan.NAME).write_text(json.dumps({one.name: 2.0}))
+    leave(one, reproduction.folder)
+    reproduction.folder.results.mkdir(parents=True)
+    (reproduction.folder.results / plan.NAME).write_text(json.dumps({one.name: 2.0}))
     reproduction.write()
-    report = (reproduction.places.results / "report.html").read_text()
+    report = (reproduction.folder.results / "report.html").read_text()
     assert "1 runs took 1.0 minutes. The plan said 2.0, +100 %." in report

@@ -18,45 +18,51 @@ from configs.published import (
 )
 from data import DATASETS
 from reproduction import tables
-from reproduction.experiment import Experiment
 from reproduction.scales import SCALES
 from reproduction.scores import (
     DIFFERS,
     NOT_RUN,
     OTHER_MEASURE,
     REPRODUCED,
-    badge,
     mean_score,
+    verdict,
 )
-from tests.reproduction.made_runs import PAPER, PAPERS, results_of, rows, run_of
+from tests.reproduction.made_runs import (
+    PAPER,
+    PAPERS,
+    experiments_of,
+    results_of,
+    rows,
+    run_of,
+)
 from training.config import check
 
 
 def classifier(experiment, accuracy, test=()):
     scores = [{"step": i, "accuracy": x} for i, x in enumerate(test, start=1)]
     result = {"accuracy": accuracy, "parameters": 12, "loss": 1.0}
-    config, whole = experiment.config({}), EXAMPLES[experiment.setting.name]
+    config, whole = experiment.make_config({}), EXAMPLES[experiment.task]
     result["examples"], training = whole["test"], whole["train"]
     if "validation" not in DATASETS[config.data.dataset].SPLITS:
         training -= config.data.validation_examples
     return run_of(experiment, {"test": result}, scores, training=training)
 
 
-def test_accuracies():
+def test_accuracies(tmp_path):
     table = tables.TABLES["3"]
-    experiments = table.experiments(PAPER, None)
+    experiments = experiments_of(table, PAPER)
     # 2 tasks, 5 variants, 5 seeds.
     assert len(experiments) == len({one.name for one in experiments}) == 50
     near = ACCURACY["imdb"]["transevolve-fullff-2"] / 100
     found = []
     for one in experiments:
-        if one.setting.name == "imdb" and one.variant == "transevolve-fullff-2":
+        if one.task == "imdb" and one.variant == "transevolve-fullff-2":
             accuracy = near + 0.001 * one.seed
             test = (accuracy - 0.1, accuracy + 0.01, accuracy - 0.02)
             found.append(classifier(one, accuracy, test))
-        if one.setting.name == "ag_news" and one.seed == 0:
+        if one.task == "ag_news" and one.seed == 0:
             found.append(classifier(one, 0.5))
-    (sheet,) = table.sheets(PAPER, None, results_of(found))
+    (sheet,) = table.sheets(PAPER, results_of(found, tmp_path))
     (row,) = rows(sheet, task="imdb", model="transevolve-fullff-2")
     accuracies = 100 * near + 0.1 * np.arange(5)
     assert row["runs"] == 5
@@ -83,21 +89,21 @@ def test_accuracies():
             assert row["published"] == OTHER_ACCURACY[task][row["model"]]
 
 
-def test_runs_that_failed_or_have_not_ended_do_not_count():
+def test_runs_that_failed_or_have_not_ended_do_not_count(tmp_path):
     table = tables.TABLES["3"]
-    one, two, three, *_ = table.experiments(PAPER, None)
+    one, two, three, *_ = experiments_of(table, PAPER)
     sound = classifier(one, 0.9)
     failed = classifier(two, 0.1)._replace(failure="out of memory")
     unfinished = classifier(three, 0.1)._replace(results={})
-    (sheet,) = table.sheets(PAPER, None, results_of([sound, failed, unfinished]))
+    (sheet,) = table.sheets(PAPER, results_of([sound, failed, unfinished], tmp_path))
     (row,) = rows(sheet, task="ag_news", model=one.variant)
     assert (row["runs"], row["accuracy"]) == (1, pytest.approx(90.0))
 
 
 @pytest.mark.parametrize("name, task", [("3", "ag_news"), ("4", "listops")])
-def test_a_part_of_the_data_reproduces_nothing(name, task):
+def test_a_part_of_the_data_reproduces_nothing(name, task, tmp_path):
     table = tables.TABLES[name]
-    one, *_ = table.experiments(PAPER, None)
+    one, *_ = experiments_of(table, PAPER)
     whole = classifier(one, ACCURACY[task][one.variant] / 100)
     fewer_tests = {"test": {**whole.results["test"], "examples": 1000}}
     fewer_texts = {**whole.facts, "training_examples": 6000}
@@ -106,7 +112,7 @@ def test_a_part_of_the_data_reproduces_nothing(name, task):
         (whole._replace(results=fewer_tests), OTHER_MEASURE),
         (whole._replace(facts=fewer_texts), OTHER_MEASURE),
     ):
-        sheet, *_ = table.sheets(PAPER, None, results_of([run]))
+        sheet, *_ = table.sheets(PAPER, results_of([run], tmp_path))
         (row,) = rows(sheet, task=task, model=one.variant)
         assert row["badge"] == expected
         said = f"{task} was run on a part of its data." in sheet.notes
@@ -118,49 +124,51 @@ def test_a_part_of_the_data_reproduces_nothing(name, task):
 def test_known_sizes_are_those_of_the_data_sets():
     for task in ("ag_news", "imdb"):
         assert EXAMPLES[task] == DATASETS[task].NUM_EXAMPLES
-    listops = PAPER.settings["listops"]
-    config = Experiment(listops, "transformer").config({})
+    listops = PAPER.tasks["listops"]
+    config = listops._replace(variant="transformer").make_config({})
     for split, count in EXAMPLES["listops"].items():
         assert config.data[f"{split}_examples"] == count
 
 
-def test_runs_of_other_settings_are_left_out():
+def test_runs_of_other_settings_are_left_out(tmp_path):
     """As an older version left them in the folder."""
     table = tables.TABLES["3"]
-    one, *_ = table.experiments(PAPER, None)
+    one, *_ = experiments_of(table, PAPER)
     run = classifier(one, 0.9)
-    other = run._replace(config={**run.config, "train.epochs": 3})
-    moved = run._replace(config={**run.config, "data.dir": "/elsewhere"})
+    longer = {**run.config["train"], "epochs": 3}
+    other = run._replace(config={**run.config, "train": longer})
+    elsewhere = {**run.config["data"], "dir": "/elsewhere", "source": "files"}
+    moved = run._replace(config={**run.config, "data": elsewhere})
     for found, count in ((other, 0), (moved, 1)):
-        (sheet,) = table.sheets(PAPER, None, results_of([found]))
+        (sheet,) = table.sheets(PAPER, results_of([found], tmp_path))
         (row,) = rows(sheet, task="ag_news", model=one.variant)
         assert row["runs"] == count
 
 
 @pytest.mark.parametrize("name", ["laptop", "smoke"])
-def test_no_other_scale_reproduces(name):
+def test_no_other_scale_reproduces(name, tmp_path):
     """However near its figures are."""
     scale = SCALES[name]
     table = tables.TABLES["4"]
     found = [
-        classifier(one, ACCURACY[one.setting.name].get(one.variant, 0) / 100)
-        for one in table.experiments(scale, None)
+        classifier(one, ACCURACY[one.task].get(one.variant, 0) / 100)
+        for one in experiments_of(table, scale)
     ]
-    sheet, _ = table.sheets(scale, None, results_of(found, scale))
+    sheet, _ = table.sheets(scale, results_of(found, tmp_path))
     badges = {row["badge"] for row in sheet.rows}
     assert badges == {OTHER_MEASURE, NOT_RUN}
     assert sheet.notes[0] == scale.meaning
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_systems_that_run_here(named):
+def test_systems_that_run_here(named, tmp_path):
     """They run, and have the row of the figure that was published for them."""
     table = tables.TABLES["4"]
     scale = PAPER
     if named:  # by --variants
         performer = {"transformer-linear-favor": {}}
         scale = PAPER._replace(variants=performer, systems={})
-    experiments = table.experiments(scale, 1)
+    experiments = experiments_of(table, scale.with_seeds(1))
     count = 1 if named else len(PAPERS) + len(SYSTEMS)
     assert len(experiments) == 2 * count
     published = OTHER_ACCURACY["listops"]["Performer"]
@@ -169,7 +177,7 @@ def test_systems_that_run_here(named):
         for one in experiments
         if one.name.startswith("listops/transformer-linear-favor")
     ]
-    sheet, _ = table.sheets(scale, 1, results_of(found, scale))
+    sheet, _ = table.sheets(scale.with_seeds(1), results_of(found, tmp_path))
     (row,) = rows(sheet, task="listops", system="Performer")
     assert (row["model"], row["runs"]) == ("transformer-linear-favor", 1)
     assert row["published"] == published
@@ -177,7 +185,7 @@ def test_systems_that_run_here(named):
     assert row["badge"] == OTHER_MEASURE
     assert not rows(sheet, model="Performer")
     assert len(rows(sheet, model="linear attention")) == (2 if named else 0)
-    (three,) = tables.TABLES["3"].sheets(scale, 1, results_of([], scale))
+    (three,) = tables.TABLES["3"].sheets(scale.with_seeds(1), results_of([], tmp_path))
     assert not any(row.get("system") for row in three.rows)
 
 
@@ -201,12 +209,12 @@ def test_speeds(tmp_path):
     other = {"model": "transevolve-fullff-1-linear", "length": 5000, "seconds": 3.0}
     measured += [{"benchmark": "speed", **row} for row in (alone, other)]
     table = tables.TABLES["4"]
-    speeds = [*measured, {"benchmark": "x"}]
+    speeds = [*measured, {"benchmark": "x_fit", "model": "transformer"}]
     memory = [{"benchmark": "memory", **died}]
-    results = results_of(
-        [], folder=tmp_path, speeds=speeds, memory=memory, device="1 CPU"
-    )
-    _, sheet = table.sheets(PAPER, None, results)
+    for name, content in (("speed", speeds), ("memory", memory)):
+        content = {"rows": content, "device": "1 CPU"}
+        (tmp_path / f"{name}_benchmark.json").write_text(json.dumps(content))
+    _, sheet = table.sheets(PAPER, results_of([], tmp_path))
     *_, device, reason, of_memory = sheet.notes
     expected = "The memory of transformer was not measured at 4,000: memory ran out."
     assert of_memory == expected
@@ -257,23 +265,23 @@ def translator(split, checkpoints, examples):
 def translated(experiments, checkpoints):
     for one in experiments:
         bleu = [x + one.seed for x in checkpoints]
-        whole, results = EXAMPLES[one.setting.name], {}
-        for split in one.setting.splits:
+        whole, results = EXAMPLES[one.task], {}
+        for split in one.splits:
             results |= translator(split, bleu, whole[split])
         # Some pairs are too long.
         yield run_of(one, results, training=0.99 * whole["train"])
 
 
-def test_translations():
+def test_translations(tmp_path):
     table = tables.TABLES["2"]
-    experiments = table.experiments(PAPER, 2)
+    experiments = experiments_of(table, PAPER.with_seeds(2))
     assert len(experiments) == 2 * 5 * 2
     found = [
         run
         for run in translated(experiments, (20.0, 28.0, 30.1))
         if run.variant in ("transevolve-fullff-2", "transformer")
     ]
-    (sheet,) = table.sheets(PAPER, 2, results_of(found))
+    (sheet,) = table.sheets(PAPER.with_seeds(2), results_of(found, tmp_path))
     assert len(sheet.rows) == 3 * len(PAPERS)
     mean = 26.033333 + 0.5
     (row,) = rows(sheet, test_set="en-de newstest2013", model="transevolve-fullff-2")
@@ -300,9 +308,9 @@ def test_translations():
 
 
 @pytest.mark.parametrize("part", ["training", "test"])
-def test_a_part_of_the_pairs_reproduces_nothing(part):
+def test_a_part_of_the_pairs_reproduces_nothing(part, tmp_path):
     table = tables.TABLES["2"]
-    one = next(x for x in table.experiments(PAPER, 1) if "de/" in x.name)
+    one = next(x for x in experiments_of(table, PAPER.with_seeds(1)) if "de/" in x.name)
     published = BLEU["en", "de"]["newstest2014"][one.variant]
     (run,) = translated([one], [published] * 2)
     if part == "training":
@@ -311,14 +319,14 @@ def test_a_part_of_the_pairs_reproduces_nothing(part):
         test = {**run.results["test"], "examples": 1000}
         fewer = run._replace(results={**run.results, "test": test})
     for found, expected in ((run, REPRODUCED), (fewer, OTHER_MEASURE)):
-        (sheet,) = table.sheets(PAPER, 1, results_of([found]))
+        (sheet,) = table.sheets(PAPER.with_seeds(1), results_of([found], tmp_path))
         (row,) = rows(sheet, test_set="en-de newstest2014", model=one.variant)
         assert row["badge"] == expected
 
 
-def test_what_stands_in_for_a_test_set_is_named():
+def test_what_stands_in_for_a_test_set_is_named(tmp_path):
     scale = SCALES["laptop"]
-    (sheet,) = tables.TABLES["2"].sheets(scale, None, results_of([], scale))
+    (sheet,) = tables.TABLES["2"].sheets(scale, results_of([], tmp_path))
     assert {row["test_set"] for row in sheet.rows} == {
         "en-de Multi30k validation, for newstest2013",
         "en-de Multi30k test, for newstest2014",
@@ -328,16 +336,16 @@ def test_what_stands_in_for_a_test_set_is_named():
 
 def test_learning_rates(tmp_path):
     table = tables.TABLES["figure2"]
-    experiments = table.experiments(PAPER, None)
+    experiments = experiments_of(table, PAPER)
     assert len(experiments) == 2 * 6 * 5
-    shared = {one.name for one in tables.TABLES["2"].experiments(PAPER, None)}
+    shared = {one.name for one in tables.experiments(["2"], PAPER)}
     # The paper's own pair is table 2's run, with what that table wants.
     assert len(shared & {one.name for one in experiments}) == 2 * 5
     for one in experiments:
         is_alone = one.name not in shared or "en_fr" in one.name
-        assert (one.setting.splits == ("test",)) == is_alone
+        assert (one.splits == ("test",)) == is_alone
     found = list(translated(experiments, (25.0, 26.5, 26.0)))
-    (sheet,) = table.sheets(PAPER, None, results_of(found, folder=tmp_path))
+    (sheet,) = table.sheets(PAPER, results_of(found, tmp_path))
     assert len(sheet.rows) == 12
     for row in sheet.rows:
         assert row["bleu"] == pytest.approx(28.5)
@@ -352,30 +360,32 @@ def test_learning_rates(tmp_path):
 @pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("table", tables.TABLES.values(), ids=tables.TABLES)
 def test_every_run_has_a_config_that_holds(table, scale):
-    for one in table.experiments(scale, 1):
-        check(one.config({}))
+    for one in experiments_of(table, scale.with_seeds(1)):
+        check(one.make_config({}))
 
 
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_a_table_without_runs_is_whole(name, tmp_path):
     """As Markdown, JSON and CSV; what lacks data is said."""
     scale = SCALES["laptop"]
-    missing = {s.name: "--data_dir has no x" for s in scale.settings.values()}
-    results = results_of([], scale, tmp_path, missing=missing)
-    for sheet in tables.TABLES[name].sheets(scale, None, results):
+    results = results_of([], tmp_path)
+    for sheet in tables.TABLES[name].sheets(scale, results):
         assert sheet.markdown().startswith(f"# {sheet.title}\n\n| ")
         rows = list(csv.DictReader(io.StringIO(sheet.csv())))
         assert len(rows) == len(sheet.rows) == len(json.loads(sheet.json())["rows"])
         if sheet.name != "speed":
-            assert "was not run: --data_dir has no x." in sheet.markdown()
+            assert " was not run: --data_dir has no " in sheet.markdown()
 
 
 def test_badges():
+    def badge(*figures):
+        return verdict(*figures)["badge"]
+
     assert badge(None, 36.4, True) == NOT_RUN
     assert badge(36.0, 36.4, True) == REPRODUCED
     assert badge(36.9, 36.4, True) == REPRODUCED
     assert badge(36.95, 36.4, True) == DIFFERS
-    assert badge(37.2, 36.4, True, spread=0.8) == REPRODUCED
+    assert badge(37.2, 36.4, True, 0.8) == REPRODUCED
     assert badge(36.4, 36.4, False) == badge(36.4, None, True) == OTHER_MEASURE
     assert set(ACCURACY_SPREAD) == set(ACCURACY)
 

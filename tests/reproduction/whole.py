@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from reproduction.comparison import comparison
-from reproduction.pictures import against_length, learning_curves
+from reproduction.learning_curves import learning_curves
+from reproduction.records import survey
 from reproduction.report.page import page
 from reproduction.sheet import Column, Sheet
-from reproduction.survey import survey
+from reproduction.tables.long_sequences import against_length
 from tests.reproduction.sample import write_several
 
 OUTCOMES = ["reproduced", "differs", "not run", "other measure"]
 SCORES = [9.5, 1_000_000.25, None, 10.25]
-FACTS = {"machine": "AMD EPYC, 2 cores", "versions": "python 3.11", "commit": "unknown"}
 
 
 def write_page(folder: Path) -> Path:
@@ -55,11 +55,9 @@ def write_page(folder: Path) -> Path:
         "Speed",
         [Column("model", "model"), Column("length", "length", 0)],
         rows,
-        pictures=[
-            against_length(rows, "ratio_to_transformer", "Speed", folder, "speed.png")
-        ],
+        pictures=[against_length(rows, "speed", folder)],
     )
-    runs = survey(write_several(folder / "runs")).runs
+    runs = survey(write_several(folder / "runs")).records
     compared = [
         sheet._replace(
             pictures=[
@@ -76,12 +74,13 @@ def write_page(folder: Path) -> Path:
     # As table 2 of several seeds.
     columns = [Column(f"text_{number}", "compared") for number in range(5)]
     columns += [
-        Column(key, "bleu_authors, best validation", 2, deviation=f"{key}_deviation")
+        Column(key, "bleu_authors, best validation", 2, is_mean=True)
         for key in (f"score_{number}" for number in range(15))
     ]
-    keys = [(column.key, column.deviation) for column in columns]
-    row = {key: 27.25 if deviation else "newstest2013" for key, deviation in keys}
-    row |= {deviation: 0.125 for _, deviation in keys if deviation}
+    row = {}
+    for column in columns:
+        row[column.key] = 27.25 if column.is_mean else "newstest2013"
+        row |= dict.fromkeys(column.keys[1:], 0.125)
     names = [{"model": f"transevolve-randomff-{number}"} for number in (1, 2)]
     columns = [Column("model", "model"), *columns]
     wide = Sheet("wide", "Many columns", columns, [name | row for name in names])
@@ -90,7 +89,7 @@ def write_page(folder: Path) -> Path:
         "Everything",
         [outcomes, speed, wide, *compared, only_curves],
         runs,
-        FACTS,
+        {},
         folder,
         ["A page of results."],
     )

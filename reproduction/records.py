@@ -1,4 +1,4 @@
-"""What lies in the workdirs of a folder, finished or not."""
+"""What runs have left in their workdirs, finished or not."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +9,7 @@ from common.errors import UserError
 from common.json_files import check_numbers, read_object, read_rows
 from common.paths import make_path
 from tasks import TASKS
+from tasks.task import Task
 from training import metrics_log, test_scores
 from training.checkpoints import STATE
 from training.config import FIELDS, flatten
@@ -20,23 +21,23 @@ from training.workdir import UNFINISHED as HALF_KEPT
 LOG, FAILURE, FACTS = "log.txt", "failure.txt", "facts.json"
 LOG_LINES = 30
 # What makes a `config.json` one of a run, and what must be sound to compare it.
-IS = {"task", "variant", "kind", "seed", "train"}
+IS = {"task", "variant", "kind", "seed", "train", "data"}
 LENGTHS = ("train.steps", "train.epochs")
 READ = {name: field for name, field in FIELDS.items() if name in (*IS, *LENGTHS)}
 SCORES = {*METRICS, *(name for task in TASKS.values() for name in task.score_names)}
 FINISHED, FAILED, UNFINISHED = "finished", "failed", "unfinished"
 
 
-class Run(NamedTuple):
-    """What a workdir holds.
+class Record(NamedTuple):
+    """What a run has left in its workdir.
 
     Attributes:
       name: its path below the folder that was searched.
-      config: flat, {"train.batch_size": 80, ...}.
+      config: of the run, {"train": {"batch_size": 80, ...}, ...}.
       validations: rows of `metrics.jsonl` of validation data, with `step` and, where
-        the run counts epochs, `epoch`; the training ones are in `training`.
-      training: likewise, of training batches.
-      test_scores: the same for test data, where they were asked for. They have chosen
+        the run counts epochs, `epoch`.
+      training: the rows of training batches.
+      test_scores: rows of test data, where they were asked for. They have chosen
         nothing.
       results: {"test": ..., "validation-average-10": ...}, of evaluations.
       failure: why it ended, if it did not end well.
@@ -54,46 +55,52 @@ class Run(NamedTuple):
     facts: dict
     log: list[str]
 
-    @property
-    def task(self) -> str:
-        return self.config["task"]
+    task = property(lambda self: self.config["task"])
+    variant = property(lambda self: self.config["variant"])
+    seed = property(lambda self: self.config["seed"])
 
     @property
-    def variant(self) -> str:
-        return self.config["variant"]
-
-    @property
-    def seed(self) -> int:
-        return self.config["seed"]
+    def kind(self) -> type[Task]:
+        """The class of the task; a plain one if this version has none such."""
+        return TASKS.get(self.config["kind"], Task)
 
     @property
     def state(self) -> str:
+        """`FINISHED`, `FAILED` or `UNFINISHED`."""
         if self.failure:
             return FAILED
-        # What has facts says when it has been evaluated wholly.
-        is_whole = self.facts.get("finished") if self.facts else self._is_trained
+        if self.facts:  # which say when a run has been evaluated wholly
+            is_whole = self.facts.get("finished")
+        elif not self.validations:
+            is_whole = self.results
+        else:  # whether the last validation was at the end of training
+            last, train = self.validations[-1], self.config["train"]
+            field = "step" if train.get("steps") else "epoch"
+            is_whole = (last.get(field) or 0) >= train[f"{field}s"]
         return FINISHED if is_whole else UNFINISHED
 
     @property
-    def _is_trained(self):
-        """Whether the last validation, if any is known, was at the end of training."""
-        if not self.validations:
-            return bool(self.results)
-        last = self.validations[-1]
-        if steps := self.config.get("train.steps"):
-            return last["step"] >= steps
-        return (last.get("epoch") or 0) >= self.config["train.epochs"]
+    def best_validation(self) -> float | None:
+        """The best validation score so far, by the task's metric."""
+        scores = [row.get(self.kind.metric) for row in self.validations]
+        best = max if self.kind.higher_is_better else min
+        return best((x for x in scores if x is not None), default=None)
+
+    def last(self, field: str) -> float | None:
+        """How far the run has come by its log, in "step" or "epoch"."""
+        values = [row.get(field) for row in (*self.training, *self.validations)]
+        return max((x for x in values if x is not None), default=None)
 
 
 class Survey(NamedTuple):
     """What lies in a folder.
 
     Attributes:
-      runs: by name.
-      damaged: why each of the other runs is none of these, by name.
+      records: of the runs, by name.
+      damaged: why each of the other runs has none, by name.
     """
 
-    runs: list[Run]
+    records: list[Record]
     damaged: dict[str, str]
 
 
@@ -109,18 +116,18 @@ def survey(folder) -> Survey:
 
 def read_each(workdirs: Iterable[Path], folder: Path) -> Survey:
     """The runs in workdirs, those apart of which a file is damaged."""
-    runs, damaged = [], {}
+    records, damaged = [], {}
     for workdir in sorted(workdirs):
         try:
-            run = read(workdir, folder)
+            record = read(workdir, folder)
         except UserError as error:
             damaged[_name(workdir, folder)] = str(error)
         else:
-            runs += [run] if run else []
-    return Survey(sorted(runs, key=lambda run: run.name), damaged)
+            records += [record] if record else []
+    return Survey(sorted(records, key=lambda record: record.name), damaged)
 
 
-def read(workdir: Path, folder: Path | None = None) -> Run | None:
+def read(workdir: Path, folder: Path | None = None) -> Record | None:
     """The run in a workdir, named by its path in `folder`; None if there is none.
 
     Of `metrics.jsonl` the end may be missing that no checkpoint counts.
@@ -129,15 +136,17 @@ def read(workdir: Path, folder: Path | None = None) -> Run | None:
       UserError: if one of its files is damaged, or holds no values of ours.
     """
     facts = read_object(workdir / FACTS, ("seconds", "training_examples")) or {}
-    kept, begun = read_object(workdir / CONFIG), facts.pop("config", None)
-    config = kept or begun
+    begun = facts.pop("config", None)  # until training has written its own
+    path = workdir / CONFIG
+    config = read_object(path)
+    if config is None:
+        path, config = workdir / FACTS, begun
     if not isinstance(config, dict) or IS - config.keys():
         return None
-    config = flatten(config)
-    _check_config(config, workdir / (CONFIG if kept else FACTS))
+    _check_config(config, path)
     _check_log(workdir)
     rows = read_rows(workdir / metrics_log.NAME, ("epoch", *METRICS))
-    return Run(
+    return Record(
         name=_name(workdir, folder),
         config=config,
         validations=[row for row in rows if row.get("split") == "validation"],
@@ -155,30 +164,27 @@ def read(workdir: Path, folder: Path | None = None) -> Run | None:
 
 
 def _check_config(config, path):
+    flat = flatten(config)
     try:
-        fields.check(READ, config)
+        fields.check(READ, flat)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    if not any(config.get(name) for name in LENGTHS):
+    if not any(flat.get(name) for name in LENGTHS):
         raise UserError(f"{path}: expected {' or '.join(LENGTHS)}, found neither")
 
 
 def _check_log(workdir):
     """Raises `UserError` if the log lacks what the newest checkpoint counts."""
-    states = [
-        path
-        for path in workdir.glob(f"checkpoints/*/*/{STATE}")
-        if path.parent.name.isdecimal()
-    ]
-    for path in sorted(states, key=lambda path: int(path.parent.name), reverse=True):
+    states = workdir.glob(f"checkpoints/*/*/{STATE}")
+    states = [path for path in states if path.parent.name.isdecimal()]
+    for path in sorted(states, key=lambda path: -int(path.parent.name)):
         try:
-            state = read_object(path, ("logged_lines",))
+            state = read_object(path, ("logged_lines",)) or {}
         except UserError:  # training takes the one before, too
             continue
-        if state is not None:
-            lines = int(state.get("logged_lines") or 0)
-            metrics_log.first_lines(workdir, lines, state.get("log_sum"))
-            return
+        lines = int(state.get("logged_lines") or 0)
+        metrics_log.first_lines(workdir, lines, state.get("log_sum"))
+        return
 
 
 def _result(path):

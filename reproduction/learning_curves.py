@@ -1,0 +1,167 @@
+"""Learning curves, with what they show in words."""
+
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from common.paths import make_path
+from reporting.palette import Look, look
+from reporting.png import drawable, write_png
+from reproduction.comparison import counted_in
+from reproduction.differences import group
+from reproduction.records import Record
+from reproduction.scores import mean_score
+from reproduction.sheet import Picture
+
+# Of each panel: the field, its factor, the title, and digits in words.
+PANELS = [
+    ("loss", 1, "validation loss", 3),
+    ("accuracy", 100, "validation accuracy (%)", 1),
+]
+SHADES = 64
+MARKED = 12  # points of a line, about
+MOST_LINES = 12  # more cannot be told apart
+# Characters of a legend's line: of two beside each other, and of one alone.
+SHORT_LABEL, LONGEST_LABEL = 32, 64
+
+
+class Curve(NamedTuple):
+    """The mean over the runs of one line, and how far they reach, point by point.
+
+    Attributes:
+      label: for people.
+      style: how it is drawn.
+      at: steps or epochs.
+      mean, low, high: of the runs that have got there.
+    """
+
+    label: str
+    style: Look
+    at: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+
+
+def learning_curves(
+    records: list[Record], title: str, folder: Path, name: str
+) -> Picture | None:
+    """Draws loss and accuracy on validation data, a line for each variant.
+
+    A line is the mean over the seeds that have got there, a band reaches from the
+    lowest to the highest. Where runs of a variant differ in settings, each setting has
+    a line. Of more than `MOST_LINES` the best are drawn.
+
+    Args:
+      records: of runs of one task.
+      title: what they learn, for people.
+      folder, name: of the PNG.
+
+    Returns:
+      The picture; None if no run has validated.
+    """
+    place, (lines, left_out) = counted_in(records), _lines(records)
+    panels, words = {}, []
+    for field, factor, heading, digits in PANELS:
+        curves = [curve(*line, field, place, factor) for line in lines]
+        if curves := [one for one in curves if one.at]:
+            panels[heading] = curves
+            words.append(_tell(heading, digits, curves, place))
+    if not panels:
+        return None
+    with matplotlib.rc_context({"font.size": 11}):  # legible on a phone
+        figure = _figure(panels, place)
+    write_png(figure, make_path(folder, "folder") / name, dpi=150, colors=SHADES)
+    caption = f"Learning curves of {title} on validation data."
+    if any(one.low != one.high for curves in panels.values() for one in curves):
+        caption += (
+            " A line is the mean over the runs that have got so far; a band reaches "
+            "from the lowest to the highest of them."
+        )
+    if left_out:
+        caption += f" The {len(lines)} best of {len(lines) + left_out} are drawn."
+    return Picture(name, caption, f"{title}. {' '.join(words)}")
+
+
+def _lines(records):
+    """(label, look, records) of each line, and how many are left out."""
+    lines, numbers = [], {}
+    for (variant, settings), members in group(records).items():
+        index = numbers[variant] = numbers.get(variant, -1) + 1
+        label = f"{variant}, {settings}" if settings else variant
+        score = mean_score(record.best_validation for record in members).mean
+        if score is not None:
+            lines.append((score, label, look(variant, index), members))
+    sign = -1 if records[0].kind.higher_is_better else 1
+    best = sorted(range(len(lines)), key=lambda i: sign * lines[i][0])[:MOST_LINES]
+    return [lines[i][1:] for i in sorted(best)], len(lines) - len(best)
+
+
+def curve(
+    label: str, style: Look, records: list[Record], field: str, place: str, factor: int
+) -> Curve:
+    """The `Curve` of a field of validations, times a factor, by "step" or "epoch"."""
+    points = {}
+    for record in records:
+        # A step that was repeated after an interruption counts once.
+        rows = {row["step"]: row for row in record.validations}
+        for row in rows.values():
+            x, y = row.get(place), row.get(field)
+            if x is not None and y is not None:
+                # An epoch of another seed may have another number of steps.
+                points.setdefault(x, []).append(factor * y)
+    values = [points[x] for x in sorted(points)]
+    mean = [sum(each) / len(each) for each in values]
+    low, high = ([end(each) for each in values] for end in (min, max))
+    return Curve(label, style, sorted(points), mean, low, high)
+
+
+def _figure(panels, place):
+    """A panel below the other, and a legend below them."""
+    height = 2.9 * len(panels)
+    figure = Figure(figsize=(6.4, height), layout="constrained")
+    axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0]
+    for axis, (heading, curves) in zip(axes, panels.items(), strict=True):
+        for label, style, at, mean, low, high in curves:
+            options = {**style._asdict(), "linewidth": 1.6, "markersize": 4.5}
+            options["markevery"] = max(1, len(at) // MARKED)
+            # What stands between two $ would be a formula.
+            options["label"] = drawable(label).replace("$", r"\$")
+            axis.plot(at, mean, **options)
+            if low != high:
+                axis.fill_between(at, low, high, color=style.color, alpha=0.15, lw=0)
+        axis.set_ylabel(heading)
+        axis.grid(alpha=0.3)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[-1].set_xlabel(f"{place}s")
+    axes[-1].xaxis.get_major_locator().set_params(integer=True)
+    handles, labels = axes[0].get_legend_handles_labels()
+    columns = 2 if max(map(len, labels)) < SHORT_LABEL else 1
+    labels = [textwrap.fill(label, LONGEST_LABEL) for label in labels]
+    lines = sum(label.count("\n") + 1 for label in labels) / columns
+    figure.set_figheight(height + 0.24 * lines)
+    where = {"loc": "outside lower center", "ncols": columns}
+    figure.legend(handles, labels, frameon=False, **where)
+    return figure
+
+
+def _tell(heading, digits, curves, place):
+    """Where the lines of a panel begin and end."""
+    is_loss = "loss" in heading
+    ends = sorted(curves, key=lambda one: one.mean[-1], reverse=not is_loss)
+    what, percent, _ = heading.partition(" (%)")
+    paths = [
+        f"from {one.mean[0]:.{digits}f} to {one.mean[-1]:.{digits}f}"
+        f"{' %' if percent else ''} after {one.at[-1]:,g} {place}s"
+        for one in ends
+    ]
+    if len(ends) == 1:
+        return f"{what.capitalize()}: {ends[0].label} goes {paths[0]}."
+    first, last = ("lowest", "highest") if is_loss else ("highest", "lowest")
+    return (
+        f"{what.capitalize()} of {len(ends)} lines: {ends[0].label} ends {first}, "
+        f"{paths[0]}; {ends[-1].label} ends {last}, {paths[-1]}."
+    )

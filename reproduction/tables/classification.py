@@ -1,0 +1,111 @@
+"""Table 3: accuracy of text classification, AG News and IMDB in word pieces."""
+
+from benchmarks.models import BASELINE
+from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
+from reproduction.differences import profiles
+from reproduction.results import Results, is_whole, rows_of, system, systems_of
+from reproduction.scales import Scale
+from reproduction.scores import NOT_RUN, mean_score, verdict
+from reproduction.sheet import DEVIATIONS, Column, Sheet
+
+TASKS = ["ag_news", "imdb"]
+COLUMNS = [
+    Column("model", "model"),
+    Column("task", "task"),
+    # Figures first, which a phone then shows.
+    Column("accuracy", "test accuracy %", 2, is_mean=True),
+    Column("published", "published", 1),
+    Column("badge", "verdict"),
+    Column("difference", "difference", 2, signed=True),
+    Column("paper_way", "best test epoch, the paper's way", 2, is_mean=True),
+    Column("paper_way_difference", "difference (paper's way)", 2, signed=True),
+    Column("paper_way_badge", "verdict (paper's way)"),
+    Column("last", "last epoch", 2, is_mean=True),
+    Column("runs", "runs", 0),
+    Column("parameters", "parameters", 0),
+    Column("fidelity", "profile"),
+    Column("system", "published as"),
+]
+NOTES = [
+    "Test accuracy is that of the checkpoint with the best validation accuracy. Its "
+    "difference and its verdict stand beside the published figure.",
+    "The paper reports the mean of each run's best epoch on test data. Such a choice "
+    "sees the test data, so it stands in a column of its own. The last epoch chooses "
+    "nothing.",
+    DEVIATIONS,
+    "The published figures of the Transformer and of the other systems are from other "
+    "papers, in other settings.",
+]
+
+
+def rows(scale: Scale, tasks: list[str] = TASKS) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`; every variant of the scale, and the systems of a task.
+
+    Models of the paper that do not run here have rows too.
+    """
+    cells = []
+    for task in tasks:
+        systems = systems_of(scale, OTHER_ACCURACY[task])
+        run = dict.fromkeys([*scale.variants, *systems])
+        absent = [name for name in OTHER_ACCURACY[task] if SYSTEMS.get(name) not in run]
+        for model in dict.fromkeys([*rows_of(scale), *run, *absent]):
+            runs = scale.each_seed(scale.tasks[task], model) if model in run else []
+            cells.append(({"task": task, "model": model}, runs))
+    return cells
+
+
+def sheets(scale: Scale, results: Results) -> list[Sheet]:
+    """See `reproduction.tables`."""
+    return [accuracies("table3", "Table 3: text classification", TASKS, scale, results)]
+
+
+def accuracies(
+    name: str, title: str, tasks: list[str], scale: Scale, results: Results
+) -> Sheet:
+    """The sheet of the rows of some tasks."""
+    filled, parts, generated = [], set(), set()
+    for cells, runs in rows(scale, tasks):
+        records = results.finished(runs)
+        filled.append(cells | _figures(**cells, scale=scale, records=records))
+        if not all(is_whole(cells["task"], record) for record in records):
+            parts.add(cells["task"])
+        if any(record.config["data"]["source"] == "generate" for record in records):
+            generated.add(cells["task"])
+    notes = [
+        scale.meaning,
+        *NOTES,
+        *results.absences({task: scale.tasks[task] for task in tasks}),
+        *(f"{task} was run on a part of its data." for task in sorted(parts)),
+        *(
+            f"The examples of {task} were generated here. The paper's are the "
+            "benchmark's files, of the same rules."
+            for task in sorted(generated)
+        ),
+    ]
+    return Sheet(name, title, COLUMNS, filled, notes)
+
+
+def _figures(task, model, scale, records):
+    name, systems = system(model), OTHER_ACCURACY[task]
+    published = {**ACCURACY[task], **systems}.get(name or model)
+    if model in systems:  # which does not run here
+        return {"published": published, "badge": NOT_RUN, "runs": 0}
+    # The baseline's and the systems' figures come from other papers.
+    same_measure = scale.is_paper and model != BASELINE and not name
+    same_measure = same_measure and all(is_whole(task, record) for record in records)
+    chosen = mean_score(100 * record.results["test"]["accuracy"] for record in records)
+    tested = [[100 * row["accuracy"] for row in one.test_scores] for one in records]
+    paper_way = mean_score(max(each, default=None) for each in tested)
+    spread = ACCURACY_SPREAD[task]
+    return {
+        "system": None if published is None else name,
+        "fidelity": profiles(records),
+        "runs": chosen.count,
+        "parameters": records[0].results["test"]["parameters"] if records else None,
+        "published": published,
+        **chosen.cells("accuracy"),
+        **mean_score(each[-1] for each in tested if each).cells("last"),
+        **paper_way.cells("paper_way"),
+        **verdict(chosen.mean, published, same_measure, spread),
+        **verdict(paper_way.mean, published, same_measure, spread, "paper_way_"),
+    }
