@@ -82,10 +82,14 @@ def start(operator: Operator, inputs: tuple, biases, mask, size: int) -> State:
 
         def backward(*gradients):
             d_sums, *gradients = gradients[1 : 2 + 2 * num_reads]
+            # Made to need what the last gradient gives: w * V of all reads is known
+            # before, and would be joined when memory is fullest.
+            total = ops.sum(d_sums)
+            after = ops.where(ops.isnan(total), total, weights)
             d_inputs = operator.gradient(
                 parts,
                 ops.concatenate([*gradients[::2], d_sums], axis=-1),
-                ops.concatenate([*gradients[1::2], weights], axis=-1),
+                ops.concatenate([*gradients[1::2], after], axis=-1),
             )
             d_weights = operator.transposed_times(parts, d_sums)
             return *d_inputs, ops.cast(weights * d_weights, biases.dtype)
