@@ -85,8 +85,8 @@ class SlotDecoding:
             biases = ops.reshape(biases, (batch, heads * reads, beams, 1))
             biases = cache.biases.append(biases)
             all_biases = biases.rows()  # (batch, heads * reads, beams or 1, slots)
-            slots = ops.shape(all_biases)[-1]
-            all_biases = ops.reshape(all_biases, (batch, heads, reads, -1, slots))
+            rows, slots = ops.shape(all_biases)[2:]
+            all_biases = ops.reshape(all_biases, (batch, heads, reads, rows, slots))
             cache = cache._replace(biases=biases)
         weights = _weights(keys.scores(queries), all_biases, visible)
         return Step(weights, cache._replace(keys=keys))
