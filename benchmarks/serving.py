@@ -15,8 +15,7 @@ from ml_collections import ConfigDict
 from benchmarks import models
 from benchmarks.timing import interleave, speedup
 from data.tokenizers.bytes import ByteTokenizer
-from data.tokenizers.subword_vocabulary import learn
-from data.tokenizers.subwords import END, SubwordTokenizer
+from data.tokenizers.subwords import END, SubwordTokenizer, learn
 from decoding.translation import longest_source
 from decoding.translator import Translator
 from export.classifier import TextClassifier

@@ -11,9 +11,8 @@ from benchmarks.alone import run_alone
 from benchmarks.memory import peak_bytes
 from common.progress import progress_bar
 from configs import wmt14_en_de
-from data.pairs.data import ParallelData
-from data.tokenizers import subword_vocabulary
-from data.tokenizers.subwords import SubwordTokenizer
+from data.pairs import ParallelData
+from data.tokenizers.subwords import SubwordTokenizer, trained
 
 BATCH_SIZE = 512
 ROWS = 10
@@ -51,7 +50,7 @@ def _prepare(config, num_pairs) -> bytes:
     for seed, language in enumerate((config.source_language, config.target_language)):
         path = Path(config.dir, f"{config.train_name}.{language}")
         _write_text(path, num_pairs, seed)
-    return subword_vocabulary.trained(config)
+    return trained(config)
 
 
 def _stream(batcher, num_pairs, shuffle_window):

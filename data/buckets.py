@@ -4,7 +4,33 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from common.fields import integer, lengths
+
+# Of the `data` part of a config, where texts are batched by their length.
+FIELDS = {
+    "max_length": integer(
+        "The most tokens: a longer text is cut, a longer training pair left out.",
+        maximum=1_000_000,
+    ),
+    "bucket_lengths": lengths(
+        "Lengths that batches have, up to max_length; a text goes to the first that "
+        "holds it."
+    ),
+}
 BATCH_UNITS = ("sentences", "tokens")
+
+
+def fit_buckets(config) -> None:
+    """Makes `bucket_lengths` end at `max_length`, so that one flag sets both.
+
+    Longer buckets are dropped, and one of `max_length` is added where none is.
+
+    Args:
+      config: the `data` part of a config; its `bucket_lengths` change.
+    """
+    limit = config.max_length
+    shorter = (length for length in config.bucket_lengths if length < limit)
+    config.bucket_lengths = (*shorter, limit)
 
 
 class Buckets:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from common import checksums
 from common.paths import make_path, size_and_time
-from data.errors import DataError, bad_row
+from data.rows import DataError, bad_row
 
 
 def data_path(directory: str | None, dataset: str, layout: str) -> Path:

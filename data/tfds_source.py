@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from common import downloads
 from common.progress import progress_bar
-from data.errors import DataError
+from data.rows import DataError
 
 RETRIES = 4  # within 3 s; of TFDS's ten the last ones wait for minutes
 INSTEAD = (

@@ -28,8 +28,8 @@ from ml_collections import config_flags
 
 from common.errors import UserError
 from configs import ag_news, imdb, listops, multi30k
-from data.classification.data import ClassificationData
-from data.pairs.data import ParallelData
+from data.classification import ClassificationData
+from data.pairs import ParallelData
 from data.tokenizers import make_tokenizer
 from evaluation.answer_lines import answer_lines
 from evaluation.evaluate import evaluate

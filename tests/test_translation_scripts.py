@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from common.errors import UserError
-from data.errors import DataError
+from data.rows import DataError
 from decoding.translator import Translator
 from evaluation.evaluate import evaluate, evaluate_each
 from evaluation.run import load_run

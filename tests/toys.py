@@ -8,8 +8,7 @@ from keras import ops
 from common.fields import choice, integer
 from data import DATASETS
 from data.batches import Batches
-from data.errors import RowErrors
-from data.examples import Line
+from data.rows import GoodRows, Line
 from export.text_model import TEXT, TextModel, padded
 from models import ARCHITECTURES
 from models.architecture import Architecture, Variant
@@ -135,7 +134,7 @@ class NextByteTask(Task):
 
     def _batches(self, split):
         dataset = DATASETS[self.config.data.dataset]
-        read = RowErrors().keep_good(dataset.read(self.config.data, split))
+        read = GoodRows(dataset.read(self.config.data, split))
         texts = tf.constant([line.text for line in read])
         rows = self.tokenizer(texts).to_tensor().numpy()
         return LineBatches(rows.astype(np.int32), self.config.train.batch_size)

@@ -19,8 +19,7 @@ from data.datasets.listops_generator import (
     generate,
     mean_nodes,
 )
-from data.errors import DataError, bad_row
-from data.examples import Example
+from data.rows import DataError, Example, bad_row
 
 KIND = "classification"
 CLASS_NAMES = tuple("0123456789")

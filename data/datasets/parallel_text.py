@@ -7,8 +7,7 @@ from pathlib import Path
 from common import checksums
 from common.fields import choice, fail, optional, text
 from data import files, tfds_source
-from data.errors import DataError, bad_row
-from data.examples import Pair
+from data.rows import DataError, Pair, bad_row
 
 KIND = "parallel_text"
 SPLITS = ("train", "validation", "test")

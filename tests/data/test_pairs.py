@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from configs.multi30k import get_config
 from data.datasets import parallel_text
-from data.errors import DataError
-from data.pairs.batching import StreamingBatcher
-from data.pairs.data import ParallelData
-from data.tokenizers import make_tokenizer, subword_vocabulary
+from data.pairs import ParallelData
+from data.rows import DataError
+from data.stream import StreamedBatches
+from data.tokenizers import make_tokenizer, subwords
 from data.tokenizers.subwords import END
 from tests.conftest import ROOT
 
@@ -31,7 +31,7 @@ def vocabulary(tmp_path_factory):
     """A file of subwords, learned from the text that `config` names."""
     text = [line.encode() for seed in b"ed" for line in sentences(200, seed)]
     path = tmp_path_factory.mktemp("vocabulary") / "subwords.model"
-    path.write_bytes(subword_vocabulary.learn(text, 300))
+    path.write_bytes(subwords.learn(text, 300))
     return path
 
 
@@ -180,7 +180,7 @@ def test_errors_cross_a_strategy(config, tmp_path):
 
 
 def test_other_errors_stay(config):
-    batches = StreamingBatcher("train", None, None, 1)
+    batches = StreamedBatches("train", None, None, 1)
     with pytest.raises(tf.errors.OutOfRangeError), batches.own_errors():
         raise tf.errors.OutOfRangeError(None, None, "end")
 
@@ -191,7 +191,7 @@ def test_one_thread_is_enough(config):
 import tensorflow as tf
 tf.config.threading.set_inter_op_parallelism_threads(1)
 from ml_collections import ConfigDict
-from data.pairs.data import ParallelData
+from data.pairs import ParallelData
 from data.tokenizers import make_tokenizer
 config = ConfigDict({config.to_dict()!r})
 data = ParallelData(config, make_tokenizer(config))

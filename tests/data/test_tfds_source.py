@@ -19,8 +19,7 @@ from configs import imdb as imdb_config
 from configs import wmt14_en_de, wmt14_en_fr
 from data import DATASETS, tfds_source
 from data.datasets import parallel_text
-from data.errors import DataError
-from data.examples import Example, Pair
+from data.rows import DataError, Example, Pair
 from tests import forked, loopback, tfds_server
 from tests.classification import TINY, WORDS
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from common import downloads
 from configs.imdb import get_config
 from data import tokenizers
-from data.errors import DataError
-from data.tokenizers import word_piece_vocabulary as vocabulary
+from data.rows import DataError
+from data.tokenizers import word_pieces as vocabulary
 from data.tokenizers.word_pieces import WordPieceTokenizer
 from tests import loopback
 

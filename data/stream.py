@@ -1,62 +1,115 @@
-"""Batches of pairs: one static shape per length bucket, in an order that seeds fix."""
+"""Rows that are tokenized while they are read, and batches of them: no text is too
+large."""
 
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from itertools import chain, islice
 
 import numpy as np
 import tensorflow as tf
 
 from common.progress import progress_bar
-from data.batches import Batches, fingerprint
+from data import DATASETS
+from data.batches import Batches, dataset, untuned
 from data.buckets import Buckets
-from data.dataset_options import untuned
-from data.errors import DataError
-from data.pairs.packed import PackedPairs
+from data.packed import PackedRows
+from data.rows import DataError, GoodRows
+from data.tokenizers.subwords import END
 
 logger = logging.getLogger("transevolve")
 
 
-class EvaluationBatcher(Batches):
-    """Batches of pairs that are held in memory.
+class TokenStream:
+    """The rows of a split as token ids, a chunk at a time, read anew by each `chunks`.
+
+    Texts that have classes are cut at `max_length`. Both texts of a pair are closed by
+    `END`, and never cut.
 
     Args:
-      pairs: none longer than the last bucket.
-      buckets: how to batch them.
+      config: the `data` part of a config.
+      tokenizer: see `data.tokenizers`.
+      split: "train", "validation" or "test".
+      chunk_size: rows of a chunk.
+
+    Attributes, of the latest call of `chunks`:
+      skipped: bad rows that were left out.
+      cut: texts that were cut.
     """
 
-    def __init__(self, pairs: PackedPairs, buckets: Buckets):
-        self.pairs = pairs
-        self.buckets = buckets
-        self.num_examples = len(pairs)
-        self.num_batches = buckets.num_batches(buckets.count(pairs.longer_sides))
+    def __init__(self, config, tokenizer, split: str, chunk_size: int = 1024):
+        self._config, self._split, self._chunk_size = config, split, chunk_size
+        self._module = DATASETS[config.dataset]
+        self._has_classes = self._module.KIND == "classification"
+        dtype = tf.uint16 if tokenizer.vocabulary_size <= 2**16 else tf.uint32
 
-    @cached_property
-    def fingerprint(self):
-        return fingerprint(self.pairs.tokens, self.pairs.lengths)
+        def tokenize(texts):
+            ids = tokenizer(texts)
+            sizes = ids.row_lengths()
+            if self._has_classes:
+                ids = ids[:, : config.max_length]
+            else:
+                ids = tf.concat([ids, tf.fill([ids.nrows(), 1], END)], axis=1)
+            lengths = tf.cast(ids.row_lengths(), tf.int32)
+            cut = tf.math.count_nonzero(lengths < tf.cast(sizes, tf.int32))
+            return tf.cast(ids.flat_values, dtype), lengths, cut
 
-    def evaluate(self) -> tf.data.Dataset:
-        """Every pair once, bucket by bucket."""
+        signature = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
+        dataset = tf.data.Dataset.from_generator(
+            self._texts, output_signature=signature
+        ).map(
+            lambda texts, labels: (*tokenize(texts), labels),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+        dataset = dataset.prefetch(tf.data.AUTOTUNE)
+        self._dataset = dataset.with_options(untuned(2 + os.cpu_count()))
 
-        def batches():
-            order = np.arange(len(self.pairs))
-            plan, _ = self.buckets.plan(self.pairs.longer_sides, order)
-            for batch in plan:
-                yield _fill(self.buckets, self.pairs, *batch)
+    @property
+    def skipped(self) -> int:
+        return self._good.skipped
 
-        return _dataset(self.buckets, batches)
+    def chunks(self) -> Iterator[PackedRows]:
+        """Yields all rows, from the first; to be read to the end before a new start.
+
+        Raises:
+          DataError: for bad input.
+        """
+        rows = self._module.read(self._config, self._split)
+        self._good = GoodRows(rows, self._config.on_error)
+        self._failure, self.cut = None, 0
+        rows = iter(self._good)
+        # Data that must be downloaded or made for it is so in this thread, which an
+        # interruption reaches.
+        self._rows = chain(list(islice(rows, 1)), rows)
+        for tokens, lengths, cut, labels in self._dataset.as_numpy_iterator():
+            self.cut += int(cut)
+            if self._has_classes:
+                yield PackedRows(tokens, lengths[:, None], labels)
+            else:
+                yield PackedRows(tokens, lengths.reshape(-1, 2))
+        if self._failure is not None:
+            raise self._failure
+
+    def _texts(self):
+        # An exception that crosses TensorFlow comes out as another with a long text.
+        try:
+            while chunk := list(islice(self._rows, self._chunk_size)):
+                texts = [text for row in chunk for text in row.texts]
+                labels = [row.label for row in chunk] if self._has_classes else []
+                yield np.array(texts, object), np.array(labels, np.int32)
+        except Exception as error:
+            self._failure = error
 
 
-class StreamingBatcher(Batches):
+class StreamedBatches(Batches):
     """Batches of pairs that are read anew in each epoch, shuffled within windows.
 
-    A pair that no bucket holds is left out. The last batch of each bucket in an epoch
-    is filled up with empty rows, so no other pair is.
+    A pair that no bucket holds is left out.
 
     Args:
       name: of the split, for messages.
-      make_stream: function without arguments that returns a new `PairStream`.
+      make_stream: function without arguments that returns a new `TokenStream`.
       buckets: how to batch.
       shuffle_window: pairs that are shuffled together. Two windows are held in memory:
         one is dealt while the next fills.
@@ -65,52 +118,38 @@ class StreamingBatcher(Batches):
         versions kept of such pairs; None if it was the same.
 
     Attributes:
-      num_batches: of an epoch; None until one has been read to its end. A run that goes
-        on may set it, to start in its epoch without reading all those before.
-      num_examples: pairs of an epoch, those left out not counted; None likewise. A run
-        that goes on may set it, too.
-      counts: how many pairs were read, left out as too long, and skipped as bad rows;
-        None likewise.
+      num_batches, num_examples: see `Batches`; known when an epoch has been read to its
+        end. A run that goes on may set them, to start in its epoch without reading all
+        those before.
+      counts: how many pairs of an epoch were read, left out as too long, and skipped as
+        bad rows; None until known.
     """
 
     def __init__(
         self,
         name: str,
-        make_stream,
+        make_stream: Callable[[], TokenStream],
         buckets: Buckets,
         shuffle_window: int,
         fingerprint=None,
-        earlier_fingerprint=None,
+        earlier_fingerprint: Callable | None = None,
     ):
         self.name = name
         self.fingerprint = fingerprint
         self.buckets = buckets
         self.shuffle_window = shuffle_window
-        self.num_batches = None
-        self.num_examples = None
-        self.counts = None
+        self.num_batches = self.num_examples = self.counts = None
         self._so_far = {"read": 0, "too_long": 0, "skipped": 0}
-        self._earlier_fingerprint = earlier_fingerprint
+        self._earlier_fingerprint = earlier_fingerprint or (lambda: fingerprint)
         self._make_stream = make_stream
         self._failure = None
 
     def has_fingerprint(self, stored):
-        if super().has_fingerprint(stored):
-            return True
-        return self._earlier_fingerprint is not None and (
-            self._earlier_fingerprint() == stored
-        )
+        return super().has_fingerprint(stored) or self._earlier_fingerprint() == stored
 
     def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
-        """Endless batches; epoch e is shuffled by (seed, e).
-
-        Args:
-          seed: non-negative integer.
-          first_batch: where to start, counted over all epochs: a run that goes on
-            sees what it would have seen.
-
-        Bad input ends it with an error of TensorFlow: iterate `with own_errors()`.
-        """
+        """See `Batches`. Bad input ends it with an error of TensorFlow: iterate
+        `with own_errors()`."""
 
         def batches():
             try:
@@ -119,7 +158,7 @@ class StreamingBatcher(Batches):
                 self._failure = error
                 raise
 
-        return _dataset(self.buckets, batches)
+        return dataset(batches, self.buckets)
 
     @contextmanager
     def own_errors(self):
@@ -154,7 +193,7 @@ class StreamingBatcher(Batches):
             window.fill(self.shuffle_window)
             pairs, is_last = window.take(left)
             order = random.permutation(len(pairs))
-            batches, rest = self.buckets.plan(pairs.longer_sides, order, flush=is_last)
+            batches, rest = self.buckets.plan(pairs.longest, order, flush=is_last)
             for number, index in enumerate(random.permutation(len(batches)), start=1):
                 if skip:
                     skip -= 1
@@ -162,7 +201,8 @@ class StreamingBatcher(Batches):
                 # Bit by bit, so that no step waits for a whole window.
                 window.fill(self.shuffle_window * number // len(batches))
                 progress.close()
-                yield _fill(self.buckets, pairs, *batches[index])
+                bucket, indices = batches[index]
+                yield pairs.batch(indices, *self.buckets.shapes[bucket])
             left = [pairs.take(rest)]
             del pairs  # before the next window is joined
             if is_last:
@@ -174,17 +214,16 @@ class StreamingBatcher(Batches):
 
         Without end, unless by a `DataError`.
         """
-        stream = self._make_stream()
-        longest = self.buckets.lengths[-1]
+        stream, longest = self._make_stream(), self.buckets.lengths[-1]
         while True:
             num_read, sizes = 0, np.zeros(len(self.buckets.lengths), np.int64)
             for chunk in stream.chunks():
                 num_read += len(chunk)
                 progress.update(len(chunk))
-                fits = chunk.longer_sides <= longest
+                fits = chunk.longest <= longest
                 if not fits.all():
                     chunk = chunk.take(np.flatnonzero(fits))
-                sizes += self.buckets.count(chunk.longer_sides)
+                sizes += self.buckets.count(chunk.longest)
                 self._count(num_read, sizes, stream.skipped)
                 yield chunk
             self._count(num_read, sizes, stream.skipped)
@@ -221,7 +260,7 @@ class StreamingBatcher(Batches):
 class _Window:
     """The next pairs to shuffle together, all of one epoch."""
 
-    def __init__(self, chunks: Iterator[PackedPairs | None]):
+    def __init__(self, chunks: Iterator[PackedRows | None]):
         self._chunks = chunks
         self._parts, self._num_pairs, self._is_last = [], 0, False
 
@@ -235,22 +274,8 @@ class _Window:
                 self._parts.append(chunk)
                 self._num_pairs += len(chunk)
 
-    def take(self, left: list[PackedPairs]) -> tuple[PackedPairs, bool]:
+    def take(self, left: list[PackedRows]) -> tuple[PackedRows, bool]:
         """What was left before and what was read, and whether the epoch ends here."""
-        taken = PackedPairs.join(left + self._parts), self._is_last
+        taken = PackedRows.join(left + self._parts), self._is_last
         self._parts, self._num_pairs, self._is_last = [], 0, False
         return taken
-
-
-def _fill(buckets, pairs, bucket, indices):
-    """The batch of a bucket, filled up with empty rows."""
-    return pairs.batch(indices, buckets.rows[bucket], buckets.lengths[bucket])
-
-
-def _dataset(buckets, batches):
-    """A dataset of what the function `batches` yields."""
-    spec = tf.TensorSpec(buckets.batch_shape, tf.int32)
-    dataset = tf.data.Dataset.from_generator(
-        batches, output_signature={"inputs": spec, "targets": spec}
-    )
-    return dataset.prefetch(tf.data.AUTOTUNE).with_options(untuned(2))
