@@ -16,8 +16,7 @@ from benchmarks import models
 from benchmarks.timing import interleave, speedup
 from data.tokenizers.bytes import ByteTokenizer
 from data.tokenizers.subwords import END, SubwordTokenizer, learn
-from decoding.translation import longest_source
-from decoding.translator import Translator
+from decoding.translation import Translator, longest_source
 from export.classifier import TextClassifier
 from export.translator import TextTranslator
 from models import build_encoder_decoder

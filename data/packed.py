@@ -11,13 +11,13 @@ FILLER_TARGET = -1
 
 @dataclass(frozen=True)
 class PackedRows:
-    """Rows of token ids: texts with their classes, or pairs of texts.
+    """Rows of token ids: texts with or without their classes, or pairs of texts.
 
     Attributes:
       tokens: ids, end to end, of a pair's source before those of its target; the
         smallest unsigned type that fits.
       lengths: int32 [rows, texts], tokens of each text of a row.
-      targets: int32 [rows], the class of each; None of pairs.
+      targets: int32 [rows], the class of each text; None where there are no classes.
     """
 
     tokens: np.ndarray
@@ -63,7 +63,7 @@ class PackedRows:
 
         Returns:
           {"inputs", "targets"}: texts, int32 [num_rows, length], padded with zeros, and
-          the same of their translations, or their classes, int32 [num_rows].
+          the same of their translations, or their classes, int32 [num_rows], if any.
         """
         columns, starts = [], self._starts[indices]
         for lengths in self.lengths[indices].T:
@@ -76,4 +76,4 @@ class PackedRows:
         if self.targets is not None:
             columns.append(np.full(num_rows, FILLER_TARGET, np.int32))
             columns[-1][: len(indices)] = self.targets[indices]
-        return dict(zip(("inputs", "targets"), columns, strict=True))
+        return dict(zip(("inputs", "targets"), columns, strict=False))

@@ -24,8 +24,7 @@ from data.buckets import FIELDS as BUCKET_FIELDS
 from data.pairs import ParallelData
 from data.tokenizers.subwords import PADDING, START
 from decoding.bleu import AS_PUBLISHED, METRICS, score
-from decoding.translation import longest_source
-from decoding.translator import Translator
+from decoding.translation import Translator, longest_source
 from export.translator import TextTranslator
 from models import build_encoder_decoder, can_decode
 from tasks.task import Evaluation, Table, Task

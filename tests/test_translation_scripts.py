@@ -15,7 +15,7 @@ import pytest
 
 from common.errors import UserError
 from data.rows import DataError
-from decoding.translator import Translator
+from decoding.translation import Translator
 from evaluation.evaluate import evaluate, evaluate_each
 from evaluation.run import load_run
 from reporting.evaluation import markdown

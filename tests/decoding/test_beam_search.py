@@ -36,10 +36,10 @@ def build(vocabulary_size, config=SMALL, scale=1.0):
 
 def search(model, source, beam_size, longest, alpha=0.6, max_lengths=None):
     batch = source.shape[0]
-    memory = model.memory(source)
+    source_cache = model.source_cache(source)
 
     def step(tokens, cache, position):
-        return model.step(tokens, memory, cache, position)
+        return model.step(tokens, source_cache, cache, position)
 
     if max_lengths is None:
         max_lengths = np.full(batch, longest)
@@ -292,10 +292,10 @@ def test_compiles_with_static_shapes(config, recent):
 
 
 def search_tensors(model, longest):
-    memory = model.memory(ops.convert_to_tensor(SOURCE))
+    source_cache = model.source_cache(ops.convert_to_tensor(SOURCE))
 
     def step(tokens, cache, position):
-        return model.step(tokens, memory, cache, position)
+        return model.step(tokens, source_cache, cache, position)
 
     return beam_search(
         step,
@@ -334,9 +334,11 @@ def test_one_graph_serves_every_shape(config, recent):
     model, extra = build(20, config), 20
 
     def any_shape(source):
-        memory = model.memory(source)
+        source_cache = model.source_cache(source)
         return beam_search(
-            lambda tokens, cache, position: model.step(tokens, memory, cache, position),
+            lambda tokens, cache, position: model.step(
+                tokens, source_cache, cache, position
+            ),
             model.empty_cache(ops.shape(source)[0], 3),
             tf.math.count_nonzero(source, axis=1, dtype=tf.int32) + extra,
             None,

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from common.errors import UserError
-from decoding.translator import Translator
+from decoding.translation import Translator
 from tests.models.builders import randomize
 from tests.tiny_translator import SETTINGS, make_model, make_tokenizer
 
