@@ -1,19 +1,18 @@
 """A classification dataset, tokenized and kept on disk: a second run starts at once."""
 
-import hashlib
 import io
 import json
 import logging
 
 import numpy as np
 
-from common.cache import cached
 from common.fields import integer
-from common.paths import is_remote, make_path
+from common.paths import is_remote
 from common.progress import progress_bar
 from data import DATASETS
 from data.batches import HeldBatches
 from data.buckets import Buckets
+from data.files import cached_folder
 from data.packed import PackedRows
 from data.rows import DataError
 from data.stream import TokenStream
@@ -109,9 +108,7 @@ class ClassificationData:
             np.save(folder / "targets.npy", rows.targets)
             (folder / "summary.json").write_text(json.dumps(summary) + "\n")
 
-        key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
-        folder = make_path(config.cache_dir, "--config.data.cache_dir")
-        folder = cached(folder / f"tokens-{key}", write)
+        folder = cached_folder(config, "tokens", identity, write)
         summary = json.loads((folder / "summary.json").read_text())
         counts = ", ".join(f"{value:,} {what}" for what, value in summary.items())
         logger.info("%s: %s", self._name(split), counts)

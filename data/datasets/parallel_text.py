@@ -73,13 +73,6 @@ def packed_fingerprint(config, split: str):
     return [checksums.sha256(path) for path in _paths(config, split)]
 
 
-def count(config, split: str) -> int | None:
-    """How many pairs there are; None where only reading them all would tell."""
-    if config.source == "tfds":
-        return tfds_source.count(_tfds_name(config), split, config.dir)
-    return None
-
-
 def test_set(config, split: str) -> str:
     """What "validation" or "test" is called: as its files, or in TFDS."""
     if config.source == "files":

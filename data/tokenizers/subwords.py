@@ -16,7 +16,6 @@ import sentencepiece
 import tensorflow as tf
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
-from common.cache import cached
 from common.fields import changeable, integer, optional, text
 from common.paths import make_path
 from common.progress import progress_bar
@@ -151,16 +150,11 @@ def given(config) -> bytes:
     except (RuntimeError, UnicodeDecodeError):
         raise DataError(f"{path}: expected {expected}, found another file") from None
     expected = (PADDING, UNKNOWN, START, END)
-    found = (
-        processor.pad_id(),
-        processor.unk_id(),
-        processor.bos_id(),
-        processor.eos_id(),
-    )
-    if found != expected:
+    ids = tuple(getattr(processor, f"{x}_id")() for x in ("pad", "unk", "bos", "eos"))
+    if ids != expected:
         raise DataError(
             f"{path}: expected a SentencePiece model with the ids {expected} of <pad>, "
-            f"<unk>, <s> and </s>, found {found}"
+            f"<unk>, <s> and </s>, found {ids}"
         )
     return model
 
@@ -182,13 +176,11 @@ def trained(config) -> bytes:
         config.vocab_sentences,
         sentencepiece.__version__,
     ]
-    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
 
     def write(folder):
         rows = progress_bar(
             module.read(config, "train"),
             desc="reading for the vocabulary",
-            total=module.count(config, "train"),
             unit=" rows",
             unit_scale=True,
         )
@@ -197,9 +189,8 @@ def trained(config) -> bytes:
         chosen = sample(sentences, config.vocab_sentences, SEED)
         (folder / FILE_NAME).write_bytes(learn(chosen, config.vocab_size))
 
-    folder = make_path(config.cache_dir, "--config.data.cache_dir")
-    folder /= f"subwords-{key}"
-    return (cached(folder, write) / FILE_NAME).read_bytes()
+    folder = files.cached_folder(config, "subwords", identity, write)
+    return (folder / FILE_NAME).read_bytes()
 
 
 def sample(sentences: Iterable[bytes], size: int, seed: int) -> list[bytes]:

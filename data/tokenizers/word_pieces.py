@@ -2,11 +2,7 @@
 corpus."""
 
 import hashlib
-import json
 import logging
-import time
-from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 
 import tensorflow as tf
@@ -79,11 +75,7 @@ class WordPieceTokenizer(Tokenizer):
                     f"{config.vocab_file}: expected word pieces that TensorFlow Text "
                     f"can use, found that it says: {found}"
                 ) from None
-        module = DATASETS[config.dataset]
-        rows = GoodRows(module.read(config, "train"), config.on_error)
-        texts = chain.from_iterable(row.texts for row in rows)
-        identity = module.identify(config, "train")
-        return cls(trained(config, texts, identity))
+        return cls(trained(config))
 
     def __call__(self, texts):
         return self._tokenizer.tokenize(texts)
@@ -121,22 +113,35 @@ def given(config) -> list[str]:
     return read(_download(config.cache_dir))
 
 
-def trained(config, texts: Iterable[bytes], corpus_identity) -> list[str]:
-    """`vocab_size` word pieces learned from texts, once per corpus.
+def trained(config) -> list[str]:
+    """`vocab_size` word pieces learned from the texts of the training split, once.
 
-    Args:
-      config: `vocab_size`, and `cache_dir` to keep them in.
-      texts: the training texts.
-      corpus_identity: changes when the texts do.
+    Raises:
+      DataError: if the texts cannot be had or read.
     """
+    module, size = DATASETS[config.dataset], config.vocab_size
 
     def write(folder):
-        write_list(_train(texts, config.vocab_size), folder / FILE_NAME)
+        from tensorflow_text.tools.wordpiece_vocab import bert_vocab_from_dataset
 
-    key = json.dumps([corpus_identity, config.vocab_size])
-    name = f"word-pieces-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    folder = make_path(config.cache_dir, "--config.data.cache_dir") / name
-    return read(cached(folder, write) / FILE_NAME)
+        rows = GoodRows(module.read(config, "train"), config.on_error)
+        texts = (text for row in rows for text in row.texts)
+        texts = progress_bar(texts, desc="reading for the vocabulary", unit=" texts")
+        texts = list(texts)
+        logger.info(
+            "learning %d word pieces from %d texts", config.vocab_size, len(texts)
+        )
+        pieces = bert_vocab_from_dataset.bert_vocab_from_dataset(
+            tf.data.Dataset.from_tensor_slices(texts).batch(1000),
+            size,
+            RESERVED,
+            bert_tokenizer_params={"lower_case": True},
+        )
+        logger.info("learned %d word pieces", len(pieces))
+        write_list(pieces, folder / FILE_NAME)
+
+    identity = [module.identify(config, "train"), size]
+    return read(files.cached_folder(config, "word-pieces", identity, write) / FILE_NAME)
 
 
 def read(path: Path) -> list[str]:
@@ -178,20 +183,3 @@ def _download(cache_dir) -> Path:
             ) from error
 
     return cached(folder, write) / FILE_NAME
-
-
-def _train(texts, vocab_size):
-    from tensorflow_text.tools.wordpiece_vocab import bert_vocab_from_dataset
-
-    texts = list(progress_bar(texts, desc="reading for the vocabulary", unit=" texts"))
-    logger.info("learning %d word pieces from %d texts", vocab_size, len(texts))
-    start = time.monotonic()
-    pieces = bert_vocab_from_dataset.bert_vocab_from_dataset(
-        tf.data.Dataset.from_tensor_slices(texts).batch(1000),
-        vocab_size,
-        RESERVED,
-        bert_tokenizer_params={"lower_case": True},
-    )
-    seconds = time.monotonic() - start
-    logger.info("learned %d word pieces in %.0f s", len(pieces), seconds)
-    return pieces

@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 FUNCTIONS = {
     "classification": [],
     "parallel_text": ["test_set"],
-    "subwords": ["count", "require_files"],
+    "subwords": ["require_files"],
 }
 
 
@@ -134,7 +134,6 @@ def registered(monkeypatch):
             read=lambda config, split: iter(rows),
             identify=lambda config, split: "identity",
             fingerprint=lambda config, split: "fingerprint",
-            count=lambda config, split: len(rows),
             require_files=lambda config, *splits: None,
             **members,
         )

@@ -124,7 +124,6 @@ def test_identity_changes_with_the_files(folder):
     assert parallel_text.identify(data, "train") == before
     (folder / "train.de").write_bytes(GERMAN + b"x\n")
     assert parallel_text.identify(data, "train") != before
-    assert parallel_text.count(data, "train") is None
 
 
 def test_packed_text_is_the_same_text(folder, tmp_path):

@@ -14,8 +14,8 @@ from benchmarks import serving
 from data import DATASETS
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
-from export.batches import MAX_NUMBERS
 from export.saved_model import export
+from export.signatures import MAX_NUMBERS
 from models import can_decode, can_encode, variant_config
 from tests.conftest import ROOT
 from tests.export.cases import Client, config_of

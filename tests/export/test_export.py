@@ -169,7 +169,7 @@ def test_another_answer_under_the_folders_name_is_noticed(run, tmp_path, monkeyp
         change = "outputs['scores'][0] += 0.1 * (folder.name == 'export'); "
         return script(text_model).replace(line, change + line)
 
-    monkeypatch.setattr(export, "_script", wrong)
+    monkeypatch.setattr(saved_model, "_script", wrong)
     with pytest.raises(UserError, match="expected the answers of the run"):
         export(run, tmp_path / "export")
     assert list(tmp_path.iterdir()) == []
@@ -291,7 +291,7 @@ def test_rounding_leaves_counters_alone(tmp_path):
     (passes,) = run.model.non_trainable_weights
     assert count_parameters(run.model) == run.model.count_params() - 1
     passes.assign(257)  # bfloat16 has 256 and 258
-    export._round(run, run.model, "bfloat16")
+    saved_model._round(run, run.model, "bfloat16")
     assert int(passes.value) == 257
     text_model = run.task.text_model(run.model, "bfloat16")
     pairs = zip(run.model.weights, text_model.weights, strict=True)

@@ -1,13 +1,57 @@
-"""Rows of any lengths through a model, some at a time, within one graph."""
+"""What the signatures of an export share: inputs that are checked, rows in batches."""
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 
 import tensorflow as tf
 
+TEXT = tf.TensorSpec([None], tf.string, name="text")
 # Of the largest array that a batch makes: 128 MiB of float32.
 MAX_NUMBERS = 2**25
 # Rows up to so long share a batch with any shorter one.
 SHORT = 8
+
+
+def signature(*specs: tf.TensorSpec) -> Callable:
+    """Makes a method of texts [batch] a `tf.function` that refuses other shapes.
+
+    It does so by an `InvalidArgumentError`. TensorFlow does not hold a graph's inputs
+    to the signature, and a scalar ends the process in some tokenizers.
+    """
+
+    def decorate(method):
+        @wraps(method)
+        def guarded(self, *columns):
+            return method(self, *_checked(columns, specs))
+
+        return tf.function(guarded, input_signature=specs, autograph=False)
+
+    return decorate
+
+
+def _checked(columns, specs):
+    """The columns, which nothing reads before their shapes have been found right."""
+    # TensorFlow takes the shapes of a signature for facts, and leaves out what checks
+    # them. It knows none of these.
+    columns = [
+        tf.raw_ops.PlaceholderWithDefault(input=column, shape=tf.TensorShape(None))
+        for column in columns
+    ]
+    shapes = [tf.shape(column) for column in columns]
+    names = ", ".join(spec.name for spec in specs)
+    expected = f"{names}: expected texts of shape [batch]"
+    if len(columns) > 1:
+        expected += ", as many of each"
+    places = " and ".join(["{}"] * len(columns))
+    message = tf.strings.format(f"{expected}, found shape {places}", shapes)
+    first = shapes[0]
+    right = [tf.size(first) == 1, *(tf.reduce_all(x == first) for x in shapes)]
+    check = tf.raw_ops.Assert(condition=tf.reduce_all(right), data=[message])
+    with tf.control_dependencies([check]):
+        return [
+            tf.ensure_shape(column, spec.shape)
+            for column, spec in zip(columns, specs, strict=True)
+        ]
 
 
 def in_batches(
@@ -64,3 +108,10 @@ def in_batches(
         parallel_iterations=1,  # or the memory would be that of several
     )
     return results
+
+
+def padded(rows: tf.RaggedTensor) -> tf.Tensor:
+    """int32 [batch, length] with zeros at the end; at least one column."""
+    dense = rows.to_tensor()
+    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
+    return tf.pad(dense, [[0, 0], [0, missing]])
