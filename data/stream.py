@@ -44,24 +44,15 @@ class TokenStream:
         self._has_classes = self._module.KIND == "classification"
         dtype = tf.uint16 if tokenizer.vocabulary_size <= 2**16 else tf.uint32
 
-        def tokenize(texts):
+        def tokenize(texts, labels):
             ids = tokenizer(texts)
-            sizes = ids.row_lengths()
-            if self._has_classes:
-                ids = ids[:, : config.max_length]
-            else:
-                ids = tf.concat([ids, tf.fill([ids.nrows(), 1], END)], axis=1)
             lengths = tf.cast(ids.row_lengths(), tf.int32)
-            cut = tf.math.count_nonzero(lengths < tf.cast(sizes, tf.int32))
-            return tf.cast(ids.flat_values, dtype), lengths, cut
+            return tf.cast(ids.flat_values, dtype), lengths, labels
 
         signature = tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int32)
         dataset = tf.data.Dataset.from_generator(
             self._texts, output_signature=signature
-        ).map(
-            lambda texts, labels: (*tokenize(texts), labels),
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
+        ).map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
         self._dataset = dataset.with_options(untuned(2 + os.cpu_count()))
 
@@ -82,12 +73,17 @@ class TokenStream:
         # Data that must be downloaded or made for it is so in this thread, which an
         # interruption reaches.
         self._rows = chain(list(islice(rows, 1)), rows)
-        for tokens, lengths, cut, labels in self._dataset.as_numpy_iterator():
-            self.cut += int(cut)
+        for tokens, lengths, labels in self._dataset.as_numpy_iterator():
+            ends = np.cumsum(lengths)
             if self._has_classes:
-                yield PackedRows(tokens, lengths[:, None], labels)
+                longest = self._config.max_length
+                self.cut += int(np.sum(lengths > longest))
+                places = np.arange(len(tokens)) - np.repeat(ends - lengths, lengths)
+                lengths = np.minimum(lengths, longest)
+                yield PackedRows(tokens[places < longest], lengths[:, None], labels)
             else:
-                yield PackedRows(tokens, lengths.reshape(-1, 2))
+                tokens = np.insert(tokens, ends, END)
+                yield PackedRows(tokens, (lengths + 1).reshape(-1, 2))
         if self._failure is not None:
             raise self._failure
 

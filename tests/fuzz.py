@@ -78,7 +78,7 @@ def _read_all(config, seed=0):
     found = {}
     for name in ("train", "validation", "test"):
         batches = data.batcher(name, 8)
-        split = batches.split
+        split = batches.rows
         found[name] = _digest(split.tokens, split.lengths, split.targets)
         next(iter(batches.evaluate()))
     return found
@@ -183,7 +183,7 @@ def _pairs(folder, generator, vocab_file):
         batches = iter(train.train(seed=0))
         while train.num_batches is None:
             next(batches)
-    validation = _digest(validation.pairs.tokens)
+    validation = _digest(validation.rows.tokens)
     return {"validation": validation, "train": (train.num_batches, train.num_examples)}
 
 
