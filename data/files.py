@@ -68,8 +68,8 @@ def decode_line(path, number: int, raw: bytes) -> str | DataError:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         byte = raw[error.start]
-        found = f"the invalid byte 0x{byte:02x} at column {error.start + 1}"
-        return bad_row(path, number, "UTF-8 text", found)
+        place = f"the invalid byte 0x{byte:02x} at column {error.start + 1}"
+        return bad_row(path, number, "UTF-8 text", place)
 
 
 def lines(path: Path) -> Iterator[tuple[int, str | DataError]]:

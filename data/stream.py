@@ -212,23 +212,21 @@ class StreamedBatches(Batches):
         """
         stream, longest = self._make_stream(), self.buckets.lengths[-1]
         while True:
-            num_read, sizes = 0, np.zeros(len(self.buckets.lengths), np.int64)
+            self._so_far = dict.fromkeys(("read", "too_long", "skipped"), 0)
+            sizes = np.zeros(len(self.buckets.lengths), np.int64)
             for chunk in stream.chunks():
-                num_read += len(chunk)
                 progress.update(len(chunk))
-                fits = chunk.longest <= longest
-                if not fits.all():
-                    chunk = chunk.take(np.flatnonzero(fits))
+                (fits,) = np.nonzero(chunk.longest <= longest)
+                self._so_far["read"] += len(chunk)
+                self._so_far["too_long"] += len(chunk) - len(fits)
+                self._so_far["skipped"] = stream.skipped
+                if len(fits) < len(chunk):
+                    chunk = chunk.take(fits)
                 sizes += self.buckets.count(chunk.longest)
-                self._count(num_read, sizes, stream.skipped)
                 yield chunk
-            self._count(num_read, sizes, stream.skipped)
+            self._so_far["skipped"] = stream.skipped
             self._end_epoch(sizes)
             yield None
-
-    def _count(self, num_read, sizes, skipped):
-        too_long = num_read - int(sizes.sum())
-        self._so_far = {"read": num_read, "too_long": too_long, "skipped": skipped}
 
     def _summary(self):
         return (

@@ -91,10 +91,10 @@ def in_batches(
         similar = tf.searchsorted(ordered, shortest[None])[0]
         start = tf.maximum(end - fit, similar)
         rows = order[start:end]
-        found = function(rows)
+        updates = function(rows)
         return start, *(
             tf.tensor_scatter_nd_update(result, rows[:, None], new)
-            for result, new in zip(results, found, strict=True)
+            for result, new in zip(results, updates, strict=True)
         )
 
     results = [

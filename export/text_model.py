@@ -140,10 +140,10 @@ class TextModel(tf.Module, ABC):
         for start in range(0, len(order), CHUNK):
             chosen = order[start : start + CHUNK]
             inputs = zip(*(rows[row] for row in chosen), strict=True)
-            found = function(*(tf.constant(texts) for texts in inputs))
-            found = {name: value.numpy() for name, value in found.items()}
+            outputs = function(*(tf.constant(texts) for texts in inputs))
+            outputs = {name: value.numpy() for name, value in outputs.items()}
             for place, row in enumerate(chosen):
-                results[row] = {name: value[place] for name, value in found.items()}
+                results[row] = {name: value[place] for name, value in outputs.items()}
             on_progress(len(chosen))
         return results
 

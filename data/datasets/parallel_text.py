@@ -113,8 +113,8 @@ def _read_files(*paths):
             yield _check(paths, number, Pair(source[1], target[1]))
         else:
             longer, shorter = paths if source else paths[::-1]
-            found = f"its end after {number - 1:,} lines"
-            yield bad_row(longer, number, f"a line in {shorter}, too", found)
+            end = f"its end after {number - 1:,} lines"
+            yield bad_row(longer, number, f"a line in {shorter}, too", end)
 
 
 def _check(places, number, pair):

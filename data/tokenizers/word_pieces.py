@@ -70,10 +70,10 @@ class WordPieceTokenizer(Tokenizer):
             try:
                 return cls(pieces)
             except RuntimeError as error:
-                found = " ".join(str(error).split())[:200]
+                reason = " ".join(str(error).split())[:200]
                 raise DataError(
                     f"{config.vocab_file}: expected word pieces that TensorFlow Text "
-                    f"can use, found that it says: {found}"
+                    f"can use, found that it says: {reason}"
                 ) from None
         return cls(trained(config))
 
