@@ -241,7 +241,7 @@ def _candidates(logits, log_probs, count, forbidden):
     for token in forbidden:
         logits = ops.where(tokens == token, IMPOSSIBLE, logits)
     totals = logits + (log_probs - normalizer)[..., None]
-    extensions = totals.shape[1] * per_beam
+    extensions = log_probs.shape[1] * per_beam
     totals, indices = ops.top_k(ops.reshape(totals, (-1, extensions)), count)
     tokens = ops.reshape(tokens, (-1, extensions))
     parents = ops.cast(indices, "int32") // per_beam
