@@ -17,10 +17,8 @@ from benchmarks import models
 from benchmarks.calls import Setting, check
 from benchmarks.timing import interleave, speedup
 from data.tokenizers.bytes import ByteTokenizer
-from data.tokenizers.subword_vocabulary import learn
-from data.tokenizers.subwords import END, SubwordTokenizer
-from decoding.translation import longest_source
-from decoding.translator import Translator
+from data.tokenizers.subwords import END, SubwordTokenizer, learn
+from decoding.translation import Translator, longest_source
 from export.classifier import TextClassifier
 from export.text_model import TextModel
 from export.translator import TextTranslator

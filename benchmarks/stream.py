@@ -10,9 +10,8 @@ import numpy as np
 from benchmarks.memory import peak_bytes
 from common.progress import progress_bar
 from configs import wmt14_en_de
-from data.pairs.data import ParallelData
-from data.tokenizers import subword_vocabulary
-from data.tokenizers.subwords import SubwordTokenizer
+from data.pairs import ParallelData
+from data.tokenizers.subwords import SubwordTokenizer, trained
 
 BATCH_SIZE = 512
 ROWS = 10
@@ -40,7 +39,7 @@ def measure(num_pairs: int) -> Iterator[dict]:
         for seed, language in enumerate(languages):
             path = Path(folder, f"{config.train_name}.{language}")
             _write_text(path, num_pairs, seed)
-        tokenizer = SubwordTokenizer(subword_vocabulary.trained(config))
+        tokenizer = SubwordTokenizer(trained(config))
         batcher = ParallelData(config, tokenizer).train(BATCH_SIZE)
         yield from _stream(batcher, num_pairs, config.shuffle_window)
 

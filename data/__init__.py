@@ -3,13 +3,13 @@
 `DATASETS` has all of them, by the name that `data.dataset` gives. To add one, write its
 module in `data/datasets/` and name it here. The module has:
 
-- `KIND`: one of `data.examples.KINDS`, what a row is.
+- `KIND`: one of `data.rows.KINDS`, what a row is.
 - `SPLITS`: out of "train", "validation" and "test". A classification dataset may lack
   "validation", which is then cut from "train".
 - `SOURCES`: what `data.source` may be, the usual first.
 - `TOKENIZERS`: what `data.tokenizer` may be, the usual first.
 - `FIELDS`: {name: `common.fields.Field`} of the `data` part of a config, `source` among
-  them. `data.fields` has those of every dataset. Each tokenizer, and the class that
+  them. `FIELDS` below are those of every dataset. Each tokenizer, and the class that
   makes batches of a kind, have `FIELDS` of their own. Where a name is declared twice,
   the dataset's declaration holds.
 - `read(config, split)`: yields the rows of a split in the order of the source, and a
@@ -28,15 +28,15 @@ Each `config` is the `data` part of a config. Beside these, by its kind or token
 - Classification: `CLASS_NAMES`, the classes in the order of their labels.
 - Parallel text: `test_set(config, split)`, what "validation" or "test" is called; the
   fields `source_language` and `target_language`.
-- Read with subwords: `count(config, split)`, how many rows a split has, or None where
-  only reading would tell; `require_files(config, *splits)`, which raises a `DataError`
-  for a file that is missing; `fingerprint(config, split)`, like `identify`, but the
-  same wherever the data lies; `packed_fingerprint`, if earlier versions kept another.
+- Read with subwords: `require_files(config, *splits)`, which raises a `DataError` for a
+  file that is missing; `fingerprint(config, split)`, like `identify`, but the same
+  wherever the data lies; `packed_fingerprint`, if earlier versions kept another.
 - Read with symbols: `SYMBOLS`, all of them.
 
 Importing this package imports no TensorFlow: processes that generate ListOps import it.
 """
 
+from common.fields import changeable, choice, optional, text
 from data.datasets import ag_news, imdb, listops, parallel_text
 
 DATASETS = {
@@ -44,4 +44,15 @@ DATASETS = {
     "imdb": imdb,
     "listops": listops,
     "parallel_text": parallel_text,
+}
+# `dataset` and `tokenizer` are names of registries. What becomes of bad rows may
+# change: one of them may have ended the run.
+FIELDS = {
+    "dir": changeable(optional(text("Where the data lies; of TFDS, its data_dir."))),
+    "on_error": changeable(
+        choice("Whether a bad row ends the run or is left out.", "fail", "skip")
+    ),
+    "cache_dir": changeable(
+        text("Folder of learned vocabularies, tokenized and generated data.")
+    ),
 }

@@ -1,11 +1,17 @@
-"""What training and evaluation ask of the batches of a split."""
+"""What training and evaluation ask of the batches of a split, and those of rows that
+are held in memory."""
 
 import hashlib
 import json
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 
 import numpy as np
 import tensorflow as tf
+
+from data.buckets import Buckets
+from data.packed import PackedRows
 
 
 class Batches:
@@ -14,14 +20,16 @@ class Batches:
     A batch is {"inputs": int32 [rows, length], "targets": ...}; id 0 is padding.
 
     Batches to train on have `train(seed, first_batch=0)`. It returns an endless
-    `tf.data.Dataset`, of which epoch e is shuffled by (seed, e). `first_batch` counts
-    over all epochs: a run that goes on sees what it would have seen.
+    `tf.data.Dataset`, of which epoch e is shuffled by (seed, e), a non-negative
+    integer. `first_batch` counts over all epochs: a run that goes on sees what it would
+    have seen.
 
     Batches to evaluate on have `evaluate()`. It returns a `tf.data.Dataset` of every
     example once.
 
     Attributes:
-      buckets: `data.buckets.Buckets`, how they are batched.
+      buckets: `data.buckets.Buckets`, how they are batched. The last batch of a bucket
+        is filled up with empty rows, so that no example is left out.
       fingerprint: a value for JSON that differs where the examples do; a run goes on
         with the same only. None where there is none.
       fillers: what an empty row is made of; it counts in no loss or metric.
@@ -46,11 +54,103 @@ class Batches:
         return nullcontext()
 
 
-def fingerprint(*arrays: np.ndarray) -> str:
+class HeldBatches(Batches):
+    """Batches of rows that are held in memory.
+
+    Args:
+      rows: of a split.
+      buckets: how to batch them; the last one holds the longest row.
+      subset: indices of the rows to use; None for all.
+    """
+
+    def __init__(self, rows: PackedRows, buckets: Buckets, subset=None):
+        self.rows, self.buckets = rows, buckets
+        self.subset = np.arange(len(rows)) if subset is None else subset
+        self.fillers = rows.fillers
+        self.num_batches = buckets.num_batches(buckets.count(rows.longest[self.subset]))
+        self.num_examples = len(self.subset)
+
+    @cached_property
+    def fingerprint(self):
+        rows = self.rows
+        return fingerprint(rows.tokens, rows.lengths, rows.targets, self.subset)
+
+    def plan(self, random: np.random.Generator | None) -> list[tuple[int, np.ndarray]]:
+        """One epoch: (bucket, indices of its rows) of every batch.
+
+        Args:
+          random: shuffles rows and batches; None keeps the order within buckets.
+        """
+        order = self.subset if random is None else random.permutation(self.subset)
+        batches, _ = self.buckets.plan(self.rows.longest, order)
+        if random is not None:
+            batches = [batches[i] for i in random.permutation(len(batches))]
+        return batches
+
+    def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
+        """See `Batches`."""
+
+        def plans():
+            epoch, skip = divmod(first_batch, self.num_batches)
+            while True:
+                yield from self.plan(np.random.default_rng([seed, epoch]))[skip:]
+                epoch, skip = epoch + 1, 0
+
+        return self._dataset(plans)
+
+    def evaluate(self) -> tf.data.Dataset:
+        """See `Batches`; bucket by bucket."""
+        return self._dataset(lambda: self.plan(None))
+
+    def _dataset(self, plans):
+        def batches():
+            for bucket, indices in plans():
+                yield self.rows.batch(indices, *self.buckets.shapes[bucket])
+
+        return dataset(batches, self.buckets, has_classes=self.rows.targets is not None)
+
+
+def dataset(
+    batches: Callable[[], Iterator[dict]], buckets: Buckets, has_classes: bool = False
+) -> tf.data.Dataset:
+    """A dataset of what the function `batches` yields.
+
+    Args:
+      buckets: of the batches.
+      has_classes: whether targets are classes, and not texts.
+    """
+    shape = buckets.batch_shape
+    signature = {
+        "inputs": tf.TensorSpec(shape, tf.int32),
+        "targets": tf.TensorSpec(shape[:1] if has_classes else shape, tf.int32),
+    }
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    return dataset.prefetch(tf.data.AUTOTUNE).with_options(untuned(2))
+
+
+def untuned(num_threads: int) -> tf.data.Options:
+    """Options of a dataset that TensorFlow does not tune while it is read.
+
+    What tunes a dataset sleeps for about as long as it has run, up to a minute. At the
+    dataset's end TensorFlow (2.20) wakes it a moment too early now and then; it sleeps
+    on, and the end waits for it.
+
+    Args:
+      num_threads: of the dataset's own. A dataset whose generator waits for another
+        dataset holds a thread; where all share a few threads, none would go on.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    options.threading.private_threadpool_size = num_threads
+    return options
+
+
+def fingerprint(*arrays: np.ndarray | None) -> str:
     """Differs where the arrays' contents do."""
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(np.ascontiguousarray(array))
+        if array is not None:
+            digest.update(np.ascontiguousarray(array))
     return digest.hexdigest()
 
 

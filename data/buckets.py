@@ -1,10 +1,34 @@
 """Length buckets: which examples share a batch, and how many."""
 
-from collections.abc import Iterator, Mapping, Sequence
-
 import numpy as np
 
+from common.fields import integer, lengths
+
+# Of the `data` part of a config, where texts are batched by their length.
+FIELDS = {
+    "max_length": integer(
+        "The most tokens: a longer text is cut, a longer training pair left out.",
+        maximum=1_000_000,
+    ),
+    "bucket_lengths": lengths(
+        "Lengths that batches have, up to max_length; a text goes to the first that "
+        "holds it."
+    ),
+}
 BATCH_UNITS = ("sentences", "tokens")
+
+
+def fit_buckets(config) -> None:
+    """Makes `bucket_lengths` end at `max_length`, so that one flag sets both.
+
+    Longer buckets are dropped, and one of `max_length` is added where none is.
+
+    Args:
+      config: the `data` part of a config; its `bucket_lengths` change.
+    """
+    limit = config.max_length
+    shorter = (length for length in config.bucket_lengths if length < limit)
+    config.bucket_lengths = (*shorter, limit)
 
 
 class Buckets:
@@ -84,27 +108,6 @@ class Buckets:
             batches += [(bucket, members[start : start + rows]) for start in starts]
             left.append(members[end:])
         return batches, np.concatenate(left)
-
-    def fill(self, rows: Mapping[int, Sequence[int]], first: int = 0) -> Iterator:
-        """Batches of rows, those of the longest bucket first.
-
-        Args:
-          rows: {index: token ids}, none longer than the last bucket.
-          first: the first token of the empty rows that fill a batch up.
-
-        Yields:
-          Indices of rows, and their tokens, int32 (rows, length), padded with zeros.
-        """
-        indices = np.array(list(rows), np.int64)
-        lengths = np.array([len(row) for row in rows.values()], np.int64)
-        batches, _ = self.plan(lengths, np.arange(len(rows)))
-        for bucket, members in reversed(batches):
-            batch = np.zeros((self.rows[bucket], self.lengths[bucket]), np.int32)
-            batch[len(members) :, 0] = first
-            chosen = indices[members].tolist()
-            for row, index in zip(batch, chosen, strict=False):
-                row[: len(rows[index])] = rows[index]
-            yield chosen, batch
 
     def _of(self, lengths):
         return np.searchsorted(self.lengths, lengths)

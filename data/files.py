@@ -1,15 +1,18 @@
-"""Finding and reading text files, with errors that say where."""
+"""Finding and reading text files, with errors that say where; and cached folders."""
 
 import codecs
 import gzip
+import hashlib
+import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from common import checksums
+from common.cache import cached
 from common.paths import make_path, size_and_time
-from data.errors import DataError, bad_row
+from data.rows import DataError, bad_row
 
 
 def data_path(directory: str | None, dataset: str, layout: str) -> Path:
@@ -32,6 +35,20 @@ def data_path(directory: str | None, dataset: str, layout: str) -> Path:
     return path
 
 
+def cached_folder(config, name: str, identity, write: Callable[[Path], None]) -> Path:
+    """A folder of `data.cache_dir` that was filled now or in an earlier run.
+
+    Args:
+      config: the `data` part of a config.
+      name: what is in it.
+      identity: JSON-serialisable; all that its content depends on.
+      write: see `common.cache.cached`.
+    """
+    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
+    folder = make_path(config.cache_dir, "--config.data.cache_dir")
+    return cached(folder / f"{name}-{key}", write)
+
+
 def require_file(path: Path, content: str) -> Path:
     """Returns `path` if it is a file that is not empty.
 
@@ -51,8 +68,8 @@ def decode_line(path, number: int, raw: bytes) -> str | DataError:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         byte = raw[error.start]
-        found = f"the invalid byte 0x{byte:02x} at column {error.start + 1}"
-        return bad_row(path, number, "UTF-8 text", found)
+        place = f"the invalid byte 0x{byte:02x} at column {error.start + 1}"
+        return bad_row(path, number, "UTF-8 text", place)
 
 
 def lines(path: Path) -> Iterator[tuple[int, str | DataError]]:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from common import downloads
 from common.progress import progress_bar
-from data.errors import DataError
+from data.rows import DataError
 
 RETRIES = 4  # within 3 s; of TFDS's ten the last ones wait for minutes
 INSTEAD = (
@@ -59,22 +59,9 @@ def fingerprint(name: str, split: str, directory: str | None):
     Raises:
       DataError: as `rows`.
     """
-    builder = _prepared(name, directory)
-    return builder.info.full_name, _num_examples(builder, split)
-
-
-def count(name: str, split: str, directory: str | None) -> int | None:
-    """How many rows a split has, where its description says so.
-
-    Raises:
-      DataError: as `rows`.
-    """
-    return _num_examples(_prepared(name, directory), split)
-
-
-def _num_examples(builder, split):
-    splits = builder.info.splits
-    return splits[split].num_examples if split in splits else None
+    info = _prepared(name, directory).info
+    count = info.splits[split].num_examples if split in info.splits else None
+    return info.full_name, count
 
 
 def _builder(name, directory):

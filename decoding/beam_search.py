@@ -135,17 +135,23 @@ def _in_any_shape(search, step, max_lengths, *arguments):
     # loop below. It does not look into this one.
     longest = ops.fori_loop(0, 1, lambda _, longest: longest, ops.max(max_lengths))
 
-    def fill(*search):
-        search = _Search(*search)
+    def fill(search):
         positions = capacity(search.cache, search.position, longest)
         search = _grown(search, positions)
-        return tuple(_fill(search, positions, step, max_lengths, *arguments))
+        return _fill(search, positions, step, max_lengths, *arguments)
 
     # With room for as many positions as there are: of no static size.
     search = _grown(search, longest * 0)
+    return _while(lambda search: ops.any(search.active), fill, search)
+
+
+def _while(condition, body, search):
+    """`ops.while_loop` of functions of a `_Search`."""
     return _Search(
         *ops.while_loop(
-            lambda *search: ops.any(_Search(*search).active), fill, tuple(search)
+            lambda *search: condition(_Search(*search)),
+            lambda *search: tuple(body(_Search(*search))),
+            tuple(search),
         )
     )
 
@@ -161,29 +167,19 @@ def _grown(search, positions):
 
 def _fill(search, positions, *arguments):
     """Searches until so many positions are filled, or no sentence is left."""
-
-    def going_on(search, stop):
-        return ops.logical_and(search.position < stop, ops.any(search.active))
-
     every = period(search.cache, positions)
 
-    def fill_period(*search):
-        search = _Search(*search)
-        stop = (search.position // every + 1) * every
-        search = ops.while_loop(
-            lambda *search: going_on(_Search(*search), stop),
-            lambda *search: _advance(_Search(*search), *arguments),
-            tuple(search),
+    def before(stop):
+        return lambda search: ops.logical_and(
+            search.position < stop, ops.any(search.active)
         )
-        search = _Search(*search)
-        return tuple(search._replace(cache=settle(search.cache, stop)))
 
-    search = ops.while_loop(
-        lambda *search: going_on(_Search(*search), positions),
-        fill_period,
-        tuple(search),
-    )
-    return _Search(*search)
+    def fill_period(search):
+        stop = (search.position // every + 1) * every
+        search = _while(before(stop), lambda x: _advance(x, *arguments), search)
+        return search._replace(cache=settle(search.cache, stop))
+
+    return _while(before(positions), fill_period, search)
 
 
 def _advance(search, step, max_lengths, alpha, start, end):
@@ -206,11 +202,9 @@ def _advance(search, step, max_lengths, alpha, start, end):
     scores = log_probs / length_penalty(position + 1, alpha)
     exists = ops.logical_and(ends, log_probs > IMPOSSIBLE / 2)
     scores = ops.where(exists, scores, IMPOSSIBLE)
-    scores, finished = _best(
-        ops.concatenate([search.scores, scores], axis=1),
-        beams,
-        ops.concatenate([search.finished, extended], axis=1),
-    )
+    scores = ops.concatenate([search.scores, scores], axis=1)
+    scores, best = ops.top_k(scores, beams)
+    finished = pick(ops.concatenate([search.finished, extended], axis=1), best)
     log_probs, survivors = ops.top_k(ops.where(ends, IMPOSSIBLE, log_probs), beams)
     alive = pick(extended, survivors)
     parents = pick(parents, survivors)
@@ -231,7 +225,7 @@ def _advance(search, step, max_lengths, alpha, start, end):
     bound = search.log_probs[:, 0] / length_penalty(max_lengths, alpha)
     can_win = bound > search.scores[:, -1]
     active = ops.logical_and(can_win, search.position < max_lengths)
-    return tuple(search._replace(active=ops.logical_and(search.active, active)))
+    return search._replace(active=ops.logical_and(search.active, active))
 
 
 def _candidates(logits, log_probs, count, forbidden):
@@ -247,17 +241,11 @@ def _candidates(logits, log_probs, count, forbidden):
     for token in forbidden:
         logits = ops.where(tokens == token, IMPOSSIBLE, logits)
     totals = logits + (log_probs - normalizer)[..., None]
-    extensions = totals.shape[1] * per_beam
+    extensions = log_probs.shape[1] * per_beam
     totals, indices = ops.top_k(ops.reshape(totals, (-1, extensions)), count)
     tokens = ops.reshape(tokens, (-1, extensions))
     parents = ops.cast(indices, "int32") // per_beam
     return totals, parents, pick(tokens, ops.cast(indices, "int32"))
-
-
-def _best(values, count, *others):
-    """The largest values, sorted, and what stands at their places in `others`."""
-    values, indices = ops.top_k(values, count)
-    return values, *(pick(other, indices) for other in others)
 
 
 def _results(search, alpha):

@@ -46,10 +46,10 @@ def main():
         if number == 0:
             lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
         texts = [line.rstrip(b"\r\n") for line in lines]
-        found = model.signatures["serving_default"](text=tf.constant(texts))
-        found = {name: value.numpy().tolist() for name, value in found.items()}
-        for row in zip(*found.values(), strict=True):
-            outputs = dict(zip(found, map(_text, row), strict=True))
+        outputs = model.signatures["serving_default"](text=tf.constant(texts))
+        columns = {name: value.numpy().tolist() for name, value in outputs.items()}
+        for row in zip(*columns.values(), strict=True):
+            outputs = dict(zip(columns, map(_text, row), strict=True))
             number += 1
             error = outputs.get("error")
             answer = f"error: {error}" if error else outputs[ANSWER]

@@ -11,6 +11,44 @@ from models import count_parameters
 from reporting.tables import markdown_table
 
 PACKAGES = {"tensorflow_text": "tensorflow-text"}
+MEASURED = """\
+## What evaluate.py has measured of the run
+
+`average-N` is of the mean of the last N checkpoints. The others are of the best one. \
+A name such as `test-beam_size-8` tells another search, one such as `test-linear` \
+another form of attention than the run was trained with. All are of the weights before \
+any rounding."""
+USE = """\
+## Use
+
+`pip install {pins}`
+
+```python
+import tensorflow as tf
+{imports}
+model = tf.saved_model.load("1")
+answer = model.signatures["serving_default"]
+print(answer(text=tf.constant(["a text", "another"])))
+```
+
+```bash
+python answer.py < texts.txt          # an answer a line
+python answer.py --json < texts.txt   # all outputs
+```"""
+CLI = """\
+```bash
+saved_model_cli run --dir 1 --tag_set serve --signature_def serving_default \\
+  --input_exprs 'text=["a text"]'
+```"""
+NO_CLI = """\
+`saved_model_cli` cannot run this model, since it does not import {modules}."""
+PATHS = """\
+TensorFlow takes `[`, `]` and `\\` in the path of a model for a pattern, and finds no \
+weights there. So keep them out of the names of this folder and of those around it. \
+`answer.py` answers in any folder."""
+ERRORS = """\
+Not every text is an input. Of one that is none, `error` says what was expected and \
+found, `scores` are 0, `label` is empty and `label_id` is -1."""
 
 
 def write(
@@ -46,14 +84,17 @@ def write(
         "written with": ", ".join(f"{name} {version(name)}" for name in packages),
         **{name: str(value) for name, value in config.get("decode", {}).items()},
     }
-    imports = "".join(f"import {name}\n" for name in text_model.modules)
+    modules = text_model.modules
     parts = [
         f"# {config.variant}, {config.task}",
         "A SavedModel that takes raw text, from a reproduction of TransEvolve (Dutta "
         "et al., NeurIPS 2021).",
         markdown_table(["", ""], [list(fact) for fact in facts.items()], left=2),
-        *_measured(measured),
+        MEASURED if measured else "It has not been evaluated.",
     ]
+    if measured:
+        header = ["split", "examples", "score", "value"]
+        parts.append(markdown_table(header, measured))
     if validation:
         rows = [
             [name, round(before, 4), round(after, 4), round(after - before, 4)]
@@ -61,27 +102,22 @@ def write(
         ]
         header = ["on validation data", "float32", dtype, "difference"]
         parts += ["## What rounding costs", markdown_table(header, rows)]
+    imports = "".join(f"import {name}\n" for name in modules)
+    pins = " ".join(f"{name}=={version(name)}" for name in packages)
     parts += [
-        "## Use",
-        f"`pip install {' '.join(f'{name}=={version(name)}' for name in packages)}`",
-        f"```python\nimport tensorflow as tf\n{imports}\n"
-        'model = tf.saved_model.load("1")\n'
-        'answer = model.signatures["serving_default"]\n'
-        'print(answer(text=tf.constant(["a text", "another"])))\n```',
-        "```bash\npython answer.py < texts.txt          # an answer a line\n"
-        "python answer.py --json < texts.txt   # all outputs\n```",
-        *_saved_model_cli(text_model),
-        "TensorFlow takes `[`, `]` and `\\` in the path of a model for a pattern, and "
-        "finds no weights there. So keep them out of the names of this folder and of "
-        "those around it. `answer.py` answers in any folder.",
+        USE.format(pins=pins, imports=imports),
+        NO_CLI.format(modules=", ".join(modules)) if modules else CLI,
+        PATHS,
         "## Inputs and outputs",
         markdown_table(
             ["signature", "inputs", "outputs"], list(_signatures(text_model)), left=3
         ),
         f"Any number of texts is taken, none too. {text_model.limits} Bytes that are "
         "not UTF-8 do no harm.",
-        *_errors(text_model),
     ]
+    answers = text_model.serving_default.get_concrete_function().structured_outputs
+    if "error" in answers:
+        parts.append(ERRORS)
     return "\n\n".join(parts) + "\n"
 
 
@@ -104,42 +140,6 @@ def read_results(run: Run) -> list[list]:
                 f"{path}: expected a result of evaluate.py, found another file"
             ) from None
     return rows
-
-
-def _measured(rows):
-    if not rows:
-        return ["It has not been evaluated."]
-    header = ["split", "examples", "score", "value"]
-    return [
-        "## What evaluate.py has measured of the run",
-        "`average-N` is of the mean of the last N checkpoints. The others are of the "
-        "best one. A name such as `test-beam_size-8` tells another search, one such as "
-        "`test-linear` another form of attention than the run was trained with. All "
-        "are of the weights before any rounding.",
-        markdown_table(header, rows),
-    ]
-
-
-def _errors(text_model):
-    answers = text_model.serving_default.get_concrete_function().structured_outputs
-    if "error" in answers:
-        yield (
-            "Not every text is an input. Of one that is none, `error` says what was "
-            "expected and found, `scores` are 0, `label` is empty and `label_id` is -1."
-        )
-
-
-def _saved_model_cli(text_model):
-    if text_model.modules:
-        return [
-            "`saved_model_cli` cannot run this model, since it does not import "
-            f"{', '.join(text_model.modules)}."
-        ]
-    return [
-        "```bash\nsaved_model_cli run --dir 1 --tag_set serve "
-        "--signature_def serving_default \\\n"
-        "  --input_exprs 'text=[\"a text\"]'\n```"
-    ]
 
 
 def _signatures(text_model):

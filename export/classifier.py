@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from export.batches import in_batches
-from export.text_model import TEXT, TextModel, padded
+from export.signatures import TEXT, signature
+from export.text_model import TextModel
 
 MAX_ROWS = 64
 
@@ -59,7 +59,7 @@ class TextClassifier(TextModel):
         self._num_heads, self._ffn_dim = config["num_heads"], config["ffn_dim"]
         self._logits = lambda rows: model(rows, training=False)
 
-    @tf.function(input_signature=[TEXT], autograph=False)
+    @signature(TEXT)
     def serving_default(self, text):
         """The class of each text.
 
@@ -69,18 +69,15 @@ class TextClassifier(TextModel):
           If there are texts that are no input, `error`, too, string [batch], which is
           empty for any other. They have `scores` of 0, no `label`, and the id -1.
         """
-        ids, truncated, error = self._ids(text)
-        num_classes, scope = len(self.class_names), self._scope()
+        ids, truncated, error = self._read(text)
 
         def probabilities(rows):
-            with scope:
-                logits = self._logits(padded(tf.gather(ids, rows)))
-            return [tf.nn.softmax(tf.cast(logits, tf.float32))]
+            return [tf.nn.softmax(tf.cast(self._logits(rows), tf.float32))]
 
-        (scores,) = in_batches(
+        (scores,) = self._in_batches(
             probabilities,
-            tf.cast(ids.row_lengths(), tf.int32),
-            [tf.TensorSpec([None, num_classes], tf.float32)],
+            [ids],
+            [tf.TensorSpec([None, len(self.class_names)], tf.float32)],
             lambda n: tf.maximum(self._num_heads * n, self._ffn_dim) * n,
             MAX_ROWS,
         )
@@ -92,12 +89,16 @@ class TextClassifier(TextModel):
             "label_id": label_id,
             "truncated": truncated,
         }
-        return outputs if error is None else _of_inputs_only(outputs, error)
-
-    @tf.function(input_signature=[TEXT], autograph=False)
-    def encode(self, text):
-        ids = padded(self._ids(text)[0])
-        return {"ids": ids, "mask": ids != 0}
+        if error is None:
+            return outputs
+        is_input = error == ""
+        return {
+            **outputs,
+            "scores": tf.where(is_input[:, None], scores, 0.0),
+            "label": tf.where(is_input, label, ""),
+            "label_id": tf.where(is_input, label_id, -1),
+            "error": error,
+        }
 
     @property
     def limits(self):
@@ -117,20 +118,8 @@ class TextClassifier(TextModel):
             bool(outputs["truncated"]),
         )
 
-    def _ids(self, text):
-        """What the model sees, whether that is less than all, and `parse`'s errors."""
+    def _read(self, text):
+        """See `TextModel`; and `parse`'s errors."""
         text, error = self._parse(text)
         ids = self._tokenize(text)
         return ids[:, : self.max_length], ids.row_lengths() > self.max_length, error
-
-
-def _of_inputs_only(outputs, error):
-    """Outputs whose texts that are no input have no answer."""
-    is_input = error == ""
-    return {
-        **outputs,
-        "scores": tf.where(is_input[:, None], outputs["scores"], 0.0),
-        "label": tf.where(is_input, outputs["label"], ""),
-        "label_id": tf.where(is_input, outputs["label_id"], -1),
-        "error": error,
-    }

@@ -152,17 +152,17 @@ def _check(folder: Path, text_model: TextModel) -> None:
         message = [line for line in said if line.strip()][-1:]
         message = message or [f"the process ended with {result.returncode}"]
         raise UserError(f"--output: the model was written, but not read: {message[0]}")
-    found = [json.loads(line) for line in lines]
+    answered = [json.loads(line) for line in lines]
     expected = text_model.serving_default(tf.constant(QUESTIONS))
     for name, values in expected.items():
-        answers = [answer.get(name) for answer in found]
+        answers = [answer.get(name) for answer in answered]
         values = values.numpy()
         if values.dtype.kind == "f":
-            same = len(answers) == len(values) and None not in answers
-            same = same and np.allclose(answers, values, TOLERANCE, TOLERANCE)
+            agree = len(answers) == len(values) and None not in answers
+            agree = agree and np.allclose(answers, values, TOLERANCE, TOLERANCE)
         else:
-            same = answers == [_text(value) for value in values.tolist()]
-        if not same:
+            agree = answers == [_text(value) for value in values.tolist()]
+        if not agree:
             raise UserError(
                 f"--output: expected the answers of the run, found others: {name} "
                 f"{answers} for {values.tolist()}"

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from functools import wraps
 from pathlib import Path
 
 import keras
@@ -10,23 +9,20 @@ import numpy as np
 import tensorflow as tf
 
 from common.errors import UserError
+from export.signatures import TEXT, in_batches, padded, signature
 
 # Texts that `outputs` hands to the graph at a time.
 CHUNK = 256
-TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
 class TextModel(tf.Module, ABC):
     """Text in, answers out; exported as it is, so that no answer can differ.
 
-    A subclass has a `tf.function` of input signature [TEXT] for each of its
-    `signatures`, "serving_default" and "encode" among them, which returns a dict of
-    tensors. All but "encode" return `truncated`, too, bool [batch]: whether the model
-    has seen the beginning of a text only. Where not every text is an input, they return
-    `error`, too, string [batch]: what was expected and found, empty for an input. Each
-    refuses inputs that are not [batch] by an `InvalidArgumentError`: TensorFlow does
-    not hold a graph's inputs to the signature, and a scalar ends the process in some
-    tokenizers.
+    A subclass has a method made by `export.signatures.signature` for each of its
+    `signatures`, which returns a dict of tensors. All but "encode" return `truncated`,
+    too, bool [batch]: whether the model has seen the beginning of a text only. Where
+    not every text is an input, they return `error`, too, string [batch]: what was
+    expected and found, empty for an input.
 
     Only what the functions need is kept: the model's weights, without what trains them.
 
@@ -47,11 +43,6 @@ class TextModel(tf.Module, ABC):
 
     signatures = ("serving_default", "encode")
     main_output: str
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        for name in set(cls.signatures) & vars(cls).keys():
-            setattr(cls, name, _guarded(vars(cls)[name]))
 
     def __init__(self, model: keras.Model, tokenizer, dtype: str = "float32"):
         super().__init__()
@@ -84,8 +75,15 @@ class TextModel(tf.Module, ABC):
         """The answers to texts, string [batch]."""
 
     @abstractmethod
+    def _read(self, text) -> tuple:
+        """What the model sees of texts: ids, int32 ragged [batch, (length)], and
+        `truncated`; others may follow."""
+
+    @signature(TEXT)
     def encode(self, text):
         """`ids`, int32 [batch, length], and `mask`, bool: what the model sees."""
+        ids = padded(self._read(text)[0])
+        return {"ids": ids, "mask": ids != 0}
 
     @property
     @abstractmethod
@@ -99,6 +97,22 @@ class TextModel(tf.Module, ABC):
         Args:
           outputs: of `serving_default` for the text, NumPy values.
         """
+
+    def _in_batches(self, function, columns, specs, numbers, max_rows):
+        """As `in_batches`, with the weights that are stored.
+
+        Args:
+          function: of padded ids, int32 [some, length], of each column.
+          columns: ids, int32 ragged [rows, (length)].
+        """
+        lengths = [tf.cast(ids.row_lengths(), tf.int32) for ids in columns]
+        scope = self._scope()
+
+        def batch(rows):
+            with scope:
+                return function(*(padded(tf.gather(ids, rows)) for ids in columns))
+
+        return in_batches(batch, tf.reduce_max(lengths, 0), specs, numbers, max_rows)
 
     def save(self, folder: Path) -> None:
         """Writes the SavedModel."""
@@ -126,48 +140,12 @@ class TextModel(tf.Module, ABC):
         for start in range(0, len(order), CHUNK):
             chosen = order[start : start + CHUNK]
             inputs = zip(*(rows[row] for row in chosen), strict=True)
-            found = function(*(tf.constant(texts) for texts in inputs))
-            found = {name: value.numpy() for name, value in found.items()}
+            outputs = function(*(tf.constant(texts) for texts in inputs))
+            outputs = {name: value.numpy() for name, value in outputs.items()}
             for place, row in enumerate(chosen):
-                results[row] = {name: value[place] for name, value in found.items()}
+                results[row] = {name: value[place] for name, value in outputs.items()}
             on_progress(len(chosen))
         return results
-
-
-def _guarded(function):
-    """A signature's `tf.function` that refuses inputs which are not [batch]."""
-    specs = function.input_signature
-
-    @wraps(function.python_function)
-    def guarded(self, *columns):
-        return function.python_function(self, *_checked(columns, specs))
-
-    return tf.function(guarded, input_signature=specs, autograph=False)
-
-
-def _checked(columns, specs):
-    """The columns, which nothing reads before their shapes have been found right."""
-    # TensorFlow takes the shapes of a signature for facts, and leaves out what checks
-    # them. It knows none of these.
-    columns = [
-        tf.raw_ops.PlaceholderWithDefault(input=column, shape=tf.TensorShape(None))
-        for column in columns
-    ]
-    shapes = [tf.shape(column) for column in columns]
-    names = ", ".join(spec.name for spec in specs)
-    expected = f"{names}: expected texts of shape [batch]"
-    if len(columns) > 1:
-        expected += ", as many of each"
-    places = " and ".join(["{}"] * len(columns))
-    message = tf.strings.format(f"{expected}, found shape {places}", shapes)
-    first = shapes[0]
-    right = [tf.size(first) == 1, *(tf.reduce_all(x == first) for x in shapes)]
-    check = tf.raw_ops.Assert(condition=tf.reduce_all(right), data=[message])
-    with tf.control_dependencies([check]):
-        return [
-            tf.ensure_shape(column, spec.shape)
-            for column, spec in zip(columns, specs, strict=True)
-        ]
 
 
 def list_of_texts(texts: Iterable[str | bytes]) -> list[str | bytes]:
@@ -197,10 +175,3 @@ def list_of_texts(texts: Iterable[str | bytes]) -> list[str | bytes]:
             reason = f"one that UTF-8 has no bytes for, {error.reason}"
             raise UserError(f"{expected}, found {reason} at index {index}") from None
     return texts
-
-
-def padded(rows: tf.RaggedTensor) -> tf.Tensor:
-    """int32 [batch, length] with zeros at the end; at least one column."""
-    dense = rows.to_tensor()
-    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
-    return tf.pad(dense, [[0, 0], [0, missing]])

@@ -8,8 +8,8 @@ from ml_collections import ConfigDict
 from data.tokenizers.subwords import START
 from decoding.beam_search import IMPOSSIBLE
 from decoding.translation import decode, encode, search
-from export.batches import in_batches
-from export.text_model import TEXT, TextModel, padded
+from export.signatures import TEXT, signature
+from export.text_model import TextModel
 
 TRANSLATION = tf.TensorSpec([None], tf.string, name="translation")
 
@@ -50,12 +50,11 @@ class TextTranslator(TextModel):
         self._config = ConfigDict(config)  # not a dict, which TensorFlow would track
         self._settings = settings
         self._decode = lambda tokens: decode(tokenizer, tokens)
-        self._encode = lambda text: encode(tokenizer, text, longest)
         self._search = lambda rows: search(model, rows, settings, static_shapes=False)
         self._logits = lambda rows, before: model(rows, before, training=False)
         self._vocabulary_size = tokenizer.vocabulary_size
 
-    @tf.function(input_signature=[TEXT], autograph=False)
+    @signature(TEXT)
     def serving_default(self, text):
         """The best translation of each text.
 
@@ -71,7 +70,7 @@ class TextTranslator(TextModel):
             "truncated": best["truncated"],
         }
 
-    @tf.function(input_signature=[TEXT], autograph=False)
+    @signature(TEXT)
     def n_best(self, text):
         """The best translations of each text, as many as there are beams.
 
@@ -81,24 +80,21 @@ class TextTranslator(TextModel):
           from the best. A score of -1e9 belongs to no translation. `truncated`, bool
           [batch].
         """
-        sources, truncated = self._encode(text)
-        scope = self._scope()
+        sources, truncated = self._read(text)
 
         def best(rows):
-            with scope:
-                found = self._search(padded(tf.gather(sources, rows)))
-            return self._decode(found.tokens), found.scores
+            hypotheses = self._search(rows)
+            return self._decode(hypotheses.tokens), hypotheses.scores
 
         shape = [None, self._settings.beam_size]
-        lengths = tf.cast(sources.row_lengths(), tf.int32)
-        translations, scores = in_batches(
+        translations, scores = self._in_batches(
             best,
-            lengths,
+            [sources],
             [tf.TensorSpec(shape, tf.string), tf.TensorSpec(shape, tf.float32)],
             self._numbers,
             self._settings.batch_size,
         )
-        blank = (lengths == 1)[:, None]
+        blank = (sources.row_lengths() == 1)[:, None]
         no_others = tf.constant([[0.0] + [IMPOSSIBLE] * (shape[1] - 1)])
         return {
             "translations": tf.where(blank, "", translations),
@@ -106,7 +102,7 @@ class TextTranslator(TextModel):
             "truncated": truncated,
         }
 
-    @tf.function(input_signature=[TEXT, TRANSLATION], autograph=False)
+    @signature(TEXT, TRANSLATION)
     def score(self, text, translation):
         """What the model thinks of given translations.
 
@@ -115,19 +111,11 @@ class TextTranslator(TextModel):
           [batch], how many these are; `truncated`, bool [batch], whether text or
           translation was cut.
         """
-        sources, source_cut = self._encode(text)
-        targets, target_cut = self._encode(translation)
-        longer = tf.maximum(sources.row_lengths(), targets.row_lengths())
-        scope = self._scope()
-
-        def log_probs(rows):
-            pairs = (padded(tf.gather(ids, rows)) for ids in (sources, targets))
-            with scope:
-                return [self._log_probs(*pairs)]
-
-        (log_prob,) = in_batches(
-            log_probs,
-            tf.cast(longer, tf.int32),
+        sources, source_cut = self._read(text)
+        targets, target_cut = self._read(translation)
+        (log_prob,) = self._in_batches(
+            lambda *pairs: [self._log_probs(*pairs)],
+            [sources, targets],
             [tf.TensorSpec([None], tf.float32)],
             self._numbers_of_scoring,
             self._settings.batch_size,
@@ -137,11 +125,6 @@ class TextTranslator(TextModel):
             "tokens": tf.cast(targets.row_lengths(), tf.int32),
             "truncated": source_cut | target_cut,
         }
-
-    @tf.function(input_signature=[TEXT], autograph=False)
-    def encode(self, text):
-        ids = padded(self._encode(text)[0])
-        return {"ids": ids, "mask": ids != 0}
 
     @property
     def limits(self):
@@ -159,6 +142,9 @@ class TextTranslator(TextModel):
             float(outputs["score"]),
             bool(outputs["truncated"]),
         )
+
+    def _read(self, text):
+        return encode(self._tokenize, text, self.longest)
 
     def _numbers(self, length):
         """Of the largest array of a search from a source of this length."""

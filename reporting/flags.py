@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from common.fields import Field, below
 from data import DATASETS
-from data.fields import BUCKET_FIELDS
-from data.fields import FIELDS as DATA_FIELDS
+from data import FIELDS as DATA_FIELDS
+from data.buckets import FIELDS as BUCKET_FIELDS
 from data.tokenizers import TOKENIZERS
 from models import ARCHITECTURES
 from models import FIELDS as MODEL_FIELDS

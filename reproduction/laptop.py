@@ -67,7 +67,7 @@ def compare(output, names: list[str] | None = None) -> tuple[str, bool]:
         name: TASKS[config.kind](config, tokenizer) for name, config in configs.items()
     }
     speeds = _speeds(tasks)
-    targets = tasks[BASELINE].evaluation_batches("test").split.targets
+    targets = tasks[BASELINE].evaluation_batches("test").rows.targets
     majority = 100 * np.bincount(targets).max() / len(targets)
     ran = {name: records.read(workdir) for name, workdir in workdirs.items()}
     rows, learned = [], []

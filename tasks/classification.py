@@ -5,10 +5,10 @@ import tensorflow as tf
 
 from common.fields import below, fail
 from common.progress import progress_bar
+from data.buckets import FIELDS as BUCKET_FIELDS
 from data.buckets import Buckets
-from data.classification.batching import FILLER_TARGET
-from data.classification.data import ClassificationData
-from data.fields import BUCKET_FIELDS
+from data.classification import ClassificationData
+from data.packed import FILLER_TARGET
 from export.classifier import TextClassifier
 from models import build_classifier, can_encode
 from tasks.task import Evaluation, Table, Task

@@ -49,7 +49,7 @@ class Task(ABC):
     ask for nothing else, and for no task by name.
 
     Class attributes:
-      reads: the kind of dataset, of `data.examples.KINDS`.
+      reads: the kind of dataset, of `data.rows.KINDS`.
       unit: what there is a loss for, in the plural, e.g. "tokens".
       texts: entries of a batch that are token ids of texts of their own.
       metric: which of `Totals.metrics` picks the best checkpoint.
@@ -95,7 +95,7 @@ class Task(ABC):
         """The tokenizer that a config asks for.
 
         Raises:
-          data.errors.DataError: if its vocabulary, or the data to learn one from,
+          data.rows.DataError: if its vocabulary, or the data to learn one from,
             cannot be had.
         """
         return make_tokenizer(config.data)

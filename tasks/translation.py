@@ -20,12 +20,11 @@ from configs.published import published_bleu
 from data import DATASETS
 from data.batches import fingerprint
 from data.buckets import BATCH_UNITS, Buckets
-from data.fields import BUCKET_FIELDS
-from data.pairs.data import ParallelData
+from data.buckets import FIELDS as BUCKET_FIELDS
+from data.pairs import ParallelData
 from data.tokenizers.subwords import PADDING, START
 from decoding.bleu import AS_PUBLISHED, METRICS, score
-from decoding.translation import longest_source
-from decoding.translator import Translator
+from decoding.translation import Translator, longest_source
 from export.translator import TextTranslator
 from models import build_encoder_decoder, can_decode
 from tasks.task import Evaluation, Table, Task

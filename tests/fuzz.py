@@ -28,8 +28,8 @@ from ml_collections import config_flags
 
 from common.errors import UserError
 from configs import ag_news, imdb, listops, multi30k
-from data.classification.data import ClassificationData
-from data.pairs.data import ParallelData
+from data.classification import ClassificationData
+from data.pairs import ParallelData
 from data.tokenizers import make_tokenizer
 from evaluation.answer_lines import answer_lines
 from evaluation.evaluate import evaluate
@@ -78,7 +78,7 @@ def _read_all(config, seed=0):
     found = {}
     for name in ("train", "validation", "test"):
         batches = data.batcher(name, 8)
-        split = batches.split
+        split = batches.rows
         found[name] = _digest(split.tokens, split.lengths, split.targets)
         next(iter(batches.evaluate()))
     return found
@@ -183,7 +183,7 @@ def _pairs(folder, generator, vocab_file):
         batches = iter(train.train(seed=0))
         while train.num_batches is None:
             next(batches)
-    validation = _digest(validation.pairs.tokens)
+    validation = _digest(validation.rows.tokens)
     return {"validation": validation, "train": (train.num_batches, train.num_examples)}
 
 

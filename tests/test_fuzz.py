@@ -8,19 +8,19 @@ pytestmark = [pytest.mark.slow]
 
 # How many in `make test` and in `make test-all`: more where a case is quick.
 COUNTS = {
-    "ag_news": (45, 1_500),
-    "listops": (40, 1_500),
-    "imdb_folder": (15, 500),
-    "imdb_tar": (15, 1_000),
-    "imdb_tar_gz": (15, 1_000),
-    "pairs": (15, 600),
-    "pairs_gz": (10, 500),
-    "generated": (15, 500),
-    "learned": (10, 200),
-    "run": (6, 200),
-    "lines": (10, 300),
-    "cluster": (48, 6_200),
-    "flags": (64, 6_200),
+    "ag_news": (25, 1_500),
+    "listops": (20, 1_500),
+    "imdb_folder": (10, 500),
+    "imdb_tar": (10, 1_000),
+    "imdb_tar_gz": (10, 1_000),
+    "pairs": (10, 600),
+    "pairs_gz": (6, 500),
+    "generated": (10, 500),
+    "learned": (5, 200),
+    "run": (4, 200),
+    "lines": (5, 300),
+    "cluster": (90, 6_200),
+    "flags": (95, 6_200),
 }
 
 

@@ -10,12 +10,13 @@ import select
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
 from common.errors import UserError
-from data.errors import DataError
-from decoding.translator import Translator
+from data.rows import DataError
+from decoding.translation import Translator
 from evaluation.evaluate import evaluate, evaluate_each
 from evaluation.run import load_run
 from reporting.evaluation import markdown
@@ -84,11 +85,14 @@ def test_the_same_weights_translate_a_split_once(run, tmp_path, monkeypatch):
     (best,) = (workdir / "checkpoints/best").iterdir()
     last = max((workdir / "checkpoints/last").iterdir(), key=lambda x: int(x.name))
     assert best.name == last.name
-    translated, translate = [], Translator.translate
+    translated, seconds, translate = [], [], Translator.translate
 
     def counting(self, sources, *arguments):
         translated.append(len(sources))
-        return translate(self, sources, *arguments)
+        start = time.monotonic()
+        translations = translate(self, sources, *arguments)
+        seconds.append(time.monotonic() - start)
+        return translations
 
     monkeypatch.setattr(Translator, "translate", counting)
     evaluate_each(workdir, [("test", 0), ("test", 2), ("validation", 0)])
@@ -99,7 +103,8 @@ def test_the_same_weights_translate_a_split_once(run, tmp_path, monkeypatch):
     # The best weights, their mean with those before, and those before.
     assert translated == 3 * [test["examples"]] + [validation["examples"]]
     assert mean["checkpoints"][-1]["chrf"] == test["chrf"]
-    assert test["sentences_per_second"] > 0
+    rate = test["examples"] / seconds[0]
+    assert test["sentences_per_second"] == pytest.approx(rate, rel=0.2)
 
 
 def test_lines_are_translated(run):
@@ -333,4 +338,7 @@ def test_benchmark_input_of_a_translation(data):
     assert result.returncode == 0, result.stderr
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["stage"] for row in rows] == ["batch", "train"]
-    assert all(row["tokens_per_second"] > 0 for row in rows)
+    # A pair has 1 to 5 words, of one subword or more, and an end on each side.
+    lengths = [row["tokens_per_second"] / row["examples_per_second"] for row in rows]
+    assert 4 < lengths[0] < 24 and lengths[0] == pytest.approx(lengths[1], rel=0.01)
+    assert rows[1]["ratio_to_training"] == 1

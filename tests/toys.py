@@ -8,9 +8,9 @@ from keras import ops
 from common.fields import choice, integer
 from data import DATASETS
 from data.batches import Batches
-from data.errors import RowErrors
-from data.examples import Line
-from export.text_model import TEXT, TextModel, padded
+from data.rows import GoodRows, Line
+from export.signatures import TEXT, padded, signature
+from export.text_model import TextModel
 from models import ARCHITECTURES
 from models.architecture import Architecture, Variant
 from models.attention import MECHANISMS
@@ -135,7 +135,7 @@ class NextByteTask(Task):
 
     def _batches(self, split):
         dataset = DATASETS[self.config.data.dataset]
-        read = RowErrors().keep_good(dataset.read(self.config.data, split))
+        read = GoodRows(dataset.read(self.config.data, split))
         texts = tf.constant([line.text for line in read])
         rows = self.tokenizer(texts).to_tensor().numpy()
         return LineBatches(rows.astype(np.int32), self.config.train.batch_size)
@@ -194,17 +194,15 @@ class NextByte(TextModel):
         super().__init__(model, tokenizer, dtype)
         self._logits = lambda rows: model(rows)
 
-    @tf.function(input_signature=[TEXT], autograph=False)
-    def serving_default(self, text):
-        with self._scope():
-            ids = padded(self._tokenize(text))
-            following = tf.argmax(self._logits(ids)[:, -1], axis=-1) - 1
-            return {"next": following, "truncated": tf.zeros_like(text, tf.bool)}
+    def _read(self, text):
+        return self._tokenize(text), tf.zeros_like(text, tf.bool)
 
-    @tf.function(input_signature=[TEXT], autograph=False)
-    def encode(self, text):
-        ids = padded(self._tokenize(text))
-        return {"ids": ids, "mask": ids != 0}
+    @signature(TEXT)
+    def serving_default(self, text):
+        ids, truncated = self._read(text)
+        with self._scope():
+            following = tf.argmax(self._logits(padded(ids))[:, -1], axis=-1) - 1
+        return {"next": following, "truncated": truncated}
 
     def answer(self, outputs):
         return chr(outputs["next"])

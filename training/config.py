@@ -21,8 +21,8 @@ from common.fields import (
     real,
     text,
 )
-from data.fields import FIELDS as DATA_FIELDS
-from data.fields import fit_buckets
+from data import FIELDS as DATA_FIELDS
+from data.buckets import fit_buckets
 from data.tokenizers import TOKENIZERS
 from tasks import TASKS
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from common.fields import parse_interval
 from common.progress import progress_bar
-from data.errors import DataError
+from data.rows import DataError
 from training.checkpoints import BEST, LAST, RESUME
 from training.cluster.interruption import Interrupted
 from training.metrics import Totals

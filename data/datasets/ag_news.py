@@ -7,8 +7,7 @@ from pathlib import Path
 
 from common.fields import choice
 from data import files, tfds_source
-from data.errors import DataError, bad_row
-from data.examples import Example
+from data.rows import DataError, Example, bad_row
 
 KIND = "classification"
 CLASS_NAMES = ("World", "Sports", "Business", "Sci/Tech")

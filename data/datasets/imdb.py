@@ -12,8 +12,7 @@ from pathlib import Path
 from common import checksums
 from common.fields import choice
 from data import files, tfds_source
-from data.errors import DataError, bad_row
-from data.examples import Example
+from data.rows import DataError, Example, bad_row
 
 KIND = "classification"
 CLASS_NAMES = ("negative", "positive")
@@ -103,8 +102,8 @@ def _from_archive(archive, split):
                     reviews.append((path, label, tar.extractfile(member).read()))
             _read_to_the_end(tar.fileobj)
     except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-        found = " ".join(str(error).split())
-        raise DataError(f"{archive}: expected {LAYOUT}, found {found}") from None
+        reason = " ".join(str(error).split())
+        raise DataError(f"{archive}: expected {LAYOUT}, found {reason}") from None
     return sorted(reviews, key=lambda review: (review[1], review[0]))
 
 

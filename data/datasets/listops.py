@@ -18,8 +18,7 @@ from data.datasets.listops_generator import (
     generate,
     mean_nodes,
 )
-from data.errors import DataError, bad_row
-from data.examples import Example
+from data.rows import DataError, Example, bad_row
 
 KIND = "classification"
 CLASS_NAMES = tuple("0123456789")
@@ -146,8 +145,8 @@ def parse(texts):
         (expressions != 1, [tf.as_string(expressions), " expressions"]),
     )
     errors = tf.fill(tf.shape(texts), "")
-    for is_bad, found in reversed(faults):
-        error = ["expected one balanced ListOps expression, found ", *found]
+    for is_bad, words in reversed(faults):
+        error = ["expected one balanced ListOps expression, found ", *words]
         errors = tf.where(is_bad, tf.strings.join(error), errors)
     expressions = tf.strings.reduce_join(rows, axis=1, separator=" ")
     return tf.where(errors == "", expressions, ""), errors
@@ -249,10 +248,10 @@ def _check_generated(root, settings):
             "them with --config.data.source=files"
         )
     checksums.check(root)
-    found = json.loads((root / SETTINGS).read_text())
-    if found != settings:
+    stored = json.loads((root / SETTINGS).read_text())
+    if stored != settings:
         raise DataError(
-            f"{root / SETTINGS}: expected the settings {settings}, found {found}; "
+            f"{root / SETTINGS}: expected the settings {settings}, found {stored}; "
             "give another --config.data.dir, or read it with "
             "--config.data.source=files"
         )

@@ -7,8 +7,7 @@ from pathlib import Path
 from common import checksums
 from common.fields import choice, fail, optional, text
 from data import files, tfds_source
-from data.errors import DataError, bad_row
-from data.examples import Pair
+from data.rows import DataError, Pair, bad_row
 
 KIND = "parallel_text"
 SPLITS = ("train", "validation", "test")
@@ -74,13 +73,6 @@ def packed_fingerprint(config, split: str):
     return [checksums.sha256(path) for path in _paths(config, split)]
 
 
-def count(config, split: str) -> int | None:
-    """How many pairs there are; None where only reading them all would tell."""
-    if config.source == "tfds":
-        return tfds_source.count(_tfds_name(config), split, config.dir)
-    return None
-
-
 def test_set(config, split: str) -> str:
     """What "validation" or "test" is called: as its files, or in TFDS."""
     if config.source == "files":
@@ -121,8 +113,8 @@ def _read_files(*paths):
             yield _check(paths, number, Pair(source[1], target[1]))
         else:
             longer, shorter = paths if source else paths[::-1]
-            found = f"its end after {number - 1:,} lines"
-            yield bad_row(longer, number, f"a line in {shorter}, too", found)
+            end = f"its end after {number - 1:,} lines"
+            yield bad_row(longer, number, f"a line in {shorter}, too", end)
 
 
 def _check(places, number, pair):

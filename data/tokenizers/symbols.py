@@ -1,16 +1,16 @@
 """Text as symbols, all of which are known beforehand."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import tensorflow as tf
 
 from data import DATASETS
+from data.tokenizers.tokenizer import Tokenizer, read_list, write_list
 
 FILE_NAME = "symbols.txt"
 
 
-class SymbolTokenizer:
+class SymbolTokenizer(Tokenizer):
     """Symbols parted by spaces; the i-th of `symbols` becomes the id i + 1.
 
     Args:
@@ -18,8 +18,6 @@ class SymbolTokenizer:
     """
 
     name = "symbols"
-    modules = ()
-    FIELDS = {}
 
     def __init__(self, symbols: Sequence[str]):
         self.symbols = tuple(symbols)
@@ -34,24 +32,19 @@ class SymbolTokenizer:
         self.resources = (self._table,)
 
     @classmethod
-    def make(cls, config) -> "SymbolTokenizer":
-        """Of the dataset's `SYMBOLS`; see `data.tokenizers`."""
+    def make(cls, config):
+        """Of the dataset's `SYMBOLS`."""
         return cls(DATASETS[config.dataset].SYMBOLS)
 
-    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Token ids, int32 [batch, (length)], of a string tensor [batch]."""
+    def __call__(self, texts):
         return self._table.lookup(tf.strings.split(texts))
 
-    def names(self, ids) -> list[str]:
-        """What to call ids, padding apart, for people."""
+    def names(self, ids):
         return [self.symbols[i - 1] for i in ids]
 
-    def save(self, directory: Path) -> None:
-        """Writes the symbols, one a line."""
-        lines = "".join(symbol + "\n" for symbol in self.symbols)
-        (directory / FILE_NAME).write_text(lines, encoding="utf-8")
+    def save(self, directory):
+        write_list(self.symbols, directory / FILE_NAME)
 
     @classmethod
-    def load(cls, directory: Path) -> "SymbolTokenizer":
-        """See `data.tokenizers`."""
-        return cls((directory / FILE_NAME).read_text(encoding="utf-8").split())
+    def load(cls, directory):
+        return cls(read_list(directory / FILE_NAME))

@@ -1,19 +1,30 @@
-"""BERT's word pieces."""
+"""BERT's word pieces, and where they come from: a file, the published list, or the
+corpus."""
 
 import hashlib
-from itertools import chain
+import logging
 from pathlib import Path
 
 import tensorflow as tf
 
+from common.cache import cached
+from common.downloads import DownloadError, download
 from common.fields import changeable, choice, integer, optional, text
-from data import DATASETS
-from data.errors import DataError, RowErrors
-from data.tokenizers import word_piece_vocabulary
-from data.tokenizers.word_piece_vocabulary import BERT_SHA256, FILE_NAME
+from common.paths import make_path
+from common.progress import progress_bar
+from data import DATASETS, files
+from data.rows import DataError, GoodRows, bad_row
+from data.tokenizers.tokenizer import Tokenizer, read_list, write_list
+
+BERT_URL = "https://huggingface.co/google-bert/bert-base-uncased/resolve/main/vocab.txt"
+BERT_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+RESERVED = ["[PAD]", "[UNK]"]
+FILE_NAME = "vocab.txt"
+
+logger = logging.getLogger("transevolve")
 
 
-class WordPieceTokenizer:
+class WordPieceTokenizer(Tokenizer):
     """BERT's uncased word pieces: lower case, no accents, greedy longest match.
 
     No [CLS] and [SEP] are added: the classifier averages over tokens.
@@ -23,7 +34,6 @@ class WordPieceTokenizer:
     """
 
     name = "wordpiece"
-    resources = ()
     modules = ("tensorflow_text",)
     FIELDS = {
         "vocab": choice(
@@ -53,54 +63,123 @@ class WordPieceTokenizer:
         )
 
     @classmethod
-    def make(cls, config) -> "WordPieceTokenizer":
-        """Of `vocab_file`, or as `vocab` says; see `data.tokenizers`."""
+    def make(cls, config):
+        """Of `vocab_file`, or as `vocab` says."""
         if config.vocab_file or config.vocab == "bert":
-            pieces = word_piece_vocabulary.given(config)
+            pieces = given(config)
             try:
                 return cls(pieces)
             except RuntimeError as error:
-                found = " ".join(str(error).split())[:200]
+                reason = " ".join(str(error).split())[:200]
                 raise DataError(
                     f"{config.vocab_file}: expected word pieces that TensorFlow Text "
-                    f"can use, found that it says: {found}"
+                    f"can use, found that it says: {reason}"
                 ) from None
-        module = DATASETS[config.dataset]
-        rows = RowErrors(config.on_error).keep_good(module.read(config, "train"))
-        texts = chain.from_iterable(row.texts for row in rows)
-        identity = module.identify(config, "train")
-        return cls(word_piece_vocabulary.trained(config, texts, identity))
+        return cls(trained(config))
 
-    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Token ids, int32 [batch, (length)], of a string tensor [batch]."""
+    def __call__(self, texts):
         return self._tokenizer.tokenize(texts)
 
-    def names(self, ids) -> list[str]:
-        """What to call ids, for people."""
+    def names(self, ids):
         return [self.vocabulary[i] for i in ids]
 
-    def save(self, directory: Path) -> None:
-        """Writes the word pieces, one a line."""
-        lines = "".join(piece + "\n" for piece in self.vocabulary)
-        (directory / FILE_NAME).write_text(lines, encoding="utf-8")
+    def save(self, directory):
+        write_list(self.vocabulary, directory / FILE_NAME)
 
     @classmethod
-    def load(cls, directory: Path) -> "WordPieceTokenizer":
-        """See `data.tokenizers`."""
-        return cls(_saved(directory))
+    def load(cls, directory):
+        return cls(read_list(directory / FILE_NAME))
 
     @classmethod
-    def is_saved(cls, config, directory: Path) -> bool:
-        """See `data.tokenizers`; what would be learned is not known before."""
+    def is_saved(cls, config, directory):
         if config.vocab_file:
-            return word_piece_vocabulary.given(config) == _saved(directory)
+            return given(config) == read_list(directory / FILE_NAME)
         # Each piece on a line, as published.
         content = (directory / FILE_NAME).read_bytes()
         is_published = hashlib.sha256(content).hexdigest() == BERT_SHA256
         return config.vocab == "bert" and is_published
 
 
-def _saved(directory):
-    # As bytes: a carriage return within a piece ends no line.
-    lines = (directory / FILE_NAME).read_bytes().decode()
-    return lines.split("\n")[:-1]
+def given(config) -> list[str]:
+    """The word pieces of `vocab_file`, or else the published BERT uncased list.
+
+    The list is downloaded once; its SHA-256 is checked every time.
+
+    Raises:
+      DataError: if the file is no vocabulary, or the download fails.
+    """
+    if config.vocab_file:
+        return read(make_path(config.vocab_file, "--config.data.vocab_file"))
+    return read(_download(config.cache_dir))
+
+
+def trained(config) -> list[str]:
+    """`vocab_size` word pieces learned from the texts of the training split, once.
+
+    Raises:
+      DataError: if the texts cannot be had or read.
+    """
+    module, size = DATASETS[config.dataset], config.vocab_size
+
+    def write(folder):
+        from tensorflow_text.tools.wordpiece_vocab import bert_vocab_from_dataset
+
+        rows = GoodRows(module.read(config, "train"), config.on_error)
+        texts = (text for row in rows for text in row.texts)
+        texts = progress_bar(texts, desc="reading for the vocabulary", unit=" texts")
+        texts = list(texts)
+        logger.info(
+            "learning %d word pieces from %d texts", config.vocab_size, len(texts)
+        )
+        pieces = bert_vocab_from_dataset.bert_vocab_from_dataset(
+            tf.data.Dataset.from_tensor_slices(texts).batch(1000),
+            size,
+            RESERVED,
+            bert_tokenizer_params={"lower_case": True},
+        )
+        logger.info("learned %d word pieces", len(pieces))
+        write_list(pieces, folder / FILE_NAME)
+
+    identity = [module.identify(config, "train"), size]
+    return read(files.cached_folder(config, "word-pieces", identity, write) / FILE_NAME)
+
+
+def read(path: Path) -> list[str]:
+    """Reads a vocabulary, one piece a line.
+
+    Raises:
+      DataError: if the file is missing or empty, is not UTF-8, repeats a piece, does
+        not start with [PAD] or lacks [UNK].
+    """
+    expected = "word pieces, one a line, [PAD] first"
+    files.require_file(path, expected)
+    pieces = {}
+    for number, piece in files.lines(path):
+        if isinstance(piece, DataError):
+            raise piece
+        if piece in pieces:
+            raise bad_row(path, number, "a new piece", f"{piece!r} again")
+        if number == 1 and piece != "[PAD]":
+            raise bad_row(path, number, expected, f"{piece!r:.30}")
+        pieces[piece] = number
+    if "[UNK]" not in pieces:
+        raise bad_row(path, len(pieces), "the piece [UNK] somewhere", "none")
+    return list(pieces)
+
+
+def _download(cache_dir) -> Path:
+    folder = make_path(cache_dir, "--config.data.cache_dir") / "bert-base-uncased"
+
+    def write(unfinished):
+        logger.info("downloading %s to %s", BERT_URL, folder)
+        try:
+            download(BERT_URL, unfinished / FILE_NAME, BERT_SHA256)
+        except DownloadError as error:
+            raise DataError(
+                "--config.data.vocab=bert: expected to download the published word "
+                f"pieces, of SHA-256 {BERT_SHA256[:8]}…, found {error}. Instead you "
+                "can give the file (--config.data.vocab_file=FILE), or learn word "
+                "pieces (--config.data.vocab=train)"
+            ) from error
+
+    return cached(folder, write) / FILE_NAME

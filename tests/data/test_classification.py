@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from configs.ag_news import get_config
-from data.classification.data import ClassificationData
-from data.errors import DataError
+from data.classification import ClassificationData
+from data.rows import DataError
 from data.tokenizers import make_tokenizer
 
 PIECES = "[PAD]\n[UNK]\nword\n"
@@ -71,29 +71,29 @@ def test_second_run_reads_the_cache(config, tmp_path, monkeypatch, caplog):
     def unexpected(*arguments):
         raise AssertionError("tokenized again")
 
-    monkeypatch.setattr("data.classification.data.tokenize", unexpected)
+    monkeypatch.setattr(ClassificationData, "_tokenize", unexpected)
     with caplog.at_level(logging.INFO, "transevolve"):
         second = open_data(config).batcher("train", 4)
-    np.testing.assert_array_equal(first.split.tokens, second.split.tokens)
+    np.testing.assert_array_equal(first.rows.tokens, second.rows.tokens)
     # Rows of 17 words and more are cut, and said to be, in every run.
     message = "ag_news train: 30 examples, 14 cut at 16 tokens, 0 bad rows skipped"
     assert message in caplog.text
-    assert second.split.lengths.max() == 16
+    assert second.rows.lengths.max() == 16
 
 
 def test_cache_notices_labels_swapped_in_place(config, tmp_path):
     path = tmp_path / "ag_news_csv/test.csv"
-    before, status = open_data(config).batcher("test", 4).split, path.stat()
+    before, status = open_data(config).batcher("test", 4).rows, path.stat()
     path.write_text(path.read_text().replace('"1",', '"2",'))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    after = open_data(config).batcher("test", 4).split
+    after = open_data(config).batcher("test", 4).rows
     assert before.targets.tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
     assert after.targets.tolist() == [1, 1, 2, 3, 1, 1, 2, 3]
 
 
 @pytest.mark.parametrize("change", ["file", "max_length", "vocabulary"])
 def test_cache_notices_changes(config, tmp_path, change):
-    before = open_data(config).batcher("test", 4).split
+    before = open_data(config).batcher("test", 4).rows
     if change == "file":
         path = tmp_path / "ag_news_csv/test.csv"
         path.write_text(path.read_text() + '"1","word","more"\n')
@@ -102,7 +102,7 @@ def test_cache_notices_changes(config, tmp_path, change):
     else:
         (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\nwo\n##rd\n")
     after = open_data(config).batcher("test", 4)
-    assert len(after.split.tokens) != len(before.tokens)
+    assert len(after.rows.tokens) != len(before.tokens)
 
 
 def test_bad_rows_end_the_run_or_are_skipped(config, tmp_path, caplog):

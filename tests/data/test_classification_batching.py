@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.classification.batching import FILLER_TARGET, Batcher
-from data.classification.token_cache import TokenizedSplit
+from data.batches import HeldBatches
+from data.buckets import Buckets
+from data.packed import FILLER_TARGET, PackedRows
 
 BUCKETS = (4, 8, 12)
 
@@ -14,12 +15,13 @@ BUCKETS = (4, 8, 12)
 def split(lengths):
     lengths = np.array(lengths, np.int32)
     tokens = np.repeat(np.arange(1, len(lengths) + 1), lengths).astype(np.uint16)
-    return TokenizedSplit(tokens, lengths, np.arange(len(lengths), dtype=np.int32))
+    targets = np.arange(len(lengths), dtype=np.int32)
+    return PackedRows(tokens, lengths[:, None], targets)
 
 
 def batcher(count=40, batch_size=4, seed=0, buckets=BUCKETS):
     lengths = np.random.default_rng(seed).integers(0, buckets[-1] + 1, count)
-    return Batcher(split(lengths), np.arange(count), batch_size, buckets)
+    return HeldBatches(split(lengths), Buckets(buckets, batch_size))
 
 
 def take(dataset, count):
@@ -43,18 +45,15 @@ def seen(batches):
 def test_an_epoch_is_the_subset_once(lengths, batch_size, data):
     chosen = data.draw(st.sets(st.integers(0, len(lengths) - 1), min_size=1))
     subset = np.array(sorted(chosen))
-    batches = Batcher(split(lengths), subset, batch_size, BUCKETS)
+    batches = HeldBatches(split(lengths), Buckets(BUCKETS, batch_size), subset)
     for random in (None, np.random.default_rng(0)):
         plan = batches.plan(random)
         assert len(plan) == batches.num_batches
-        indices = np.concatenate([rows for rows, _ in plan])
-        assert sorted(indices[indices < len(lengths)]) == sorted(chosen)
-        for rows, length in plan:
-            assert len(rows) == batch_size and length in BUCKETS
-            real = rows[rows < len(lengths)]
-            assert len(real) and all(lengths[i] <= length for i in real)
-            shorter = [bucket for bucket in BUCKETS if bucket < length]
-            assert all(lengths[i] > max(shorter, default=-1) for i in real)
+        assert sorted(np.concatenate([rows for _, rows in plan])) == sorted(chosen)
+        for bucket, rows in plan:
+            assert 1 <= len(rows) <= batch_size
+            shorter = BUCKETS[bucket - 1] if bucket else -1
+            assert all(shorter < lengths[i] <= BUCKETS[bucket] for i in rows)
 
 
 def test_batches_hold_the_examples_padded():
@@ -62,7 +61,7 @@ def test_batches_hold_the_examples_padded():
     for batch in take(batches.evaluate(), batches.num_batches):
         assert batch["inputs"].dtype == np.int32
         for row, target in zip(batch["inputs"], batch["targets"], strict=True):
-            length = 0 if target < 0 else batches.split.lengths[target]
+            length = 0 if target < 0 else batches.rows.lengths[target, 0]
             assert (row[:length] == target + 1).all()
             assert (row[length:] == 0).all()
 

@@ -9,19 +9,19 @@ from ml_collections import ConfigDict
 
 from common.errors import UserError
 from common.fields import Field
-from data import DATASETS
-from data.classification.data import ClassificationData
+from data import DATASETS, FIELDS
+from data.buckets import fit_buckets
+from data.classification import ClassificationData
 from data.datasets import listops, parallel_text
-from data.examples import KINDS, Line, Pair
-from data.fields import FIELDS, fit_buckets
-from data.pairs.data import ParallelData
+from data.pairs import ParallelData
+from data.rows import KINDS, Line, Pair
 from data.tokenizers import TOKENIZERS, make_tokenizer
 from tests.conftest import ROOT
 
 FUNCTIONS = {
     "classification": [],
     "parallel_text": ["test_set"],
-    "subwords": ["count", "require_files"],
+    "subwords": ["require_files"],
 }
 
 
@@ -59,7 +59,7 @@ def test_shared_fields_are_declared(fields):
 
 def test_datasets_are_imported_without_tensorflow():
     code = (
-        "import sys, data, data.fields, data.datasets.listops_generator;"
+        "import sys, data, data.datasets.listops_generator;"
         "sys.exit('tensorflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
@@ -134,7 +134,6 @@ def registered(monkeypatch):
             read=lambda config, split: iter(rows),
             identify=lambda config, split: "identity",
             fingerprint=lambda config, split: "fingerprint",
-            count=lambda config, split: len(rows),
             require_files=lambda config, *splits: None,
             **members,
         )

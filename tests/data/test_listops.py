@@ -11,7 +11,7 @@ from common.checksums import DamagedError
 from configs.listops import get_config
 from data.datasets import listops
 from data.datasets.listops_generator import Size, generate
-from data.errors import DataError
+from data.rows import DataError
 
 SMALL = Size(min_length=5, max_length=40, max_depth=4, max_arguments=5)
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.batches import HeldBatches
 from data.buckets import Buckets
-from data.errors import DataError
-from data.pairs.batching import EvaluationBatcher, StreamingBatcher
-from data.pairs.packed import PackedPairs
+from data.packed import PackedRows
+from data.rows import DataError
+from data.stream import StreamedBatches
 from data.tokenizers.subwords import END
 
 LENGTHS = (4, 8, 12)
@@ -22,11 +23,16 @@ FIRST = 10  # token of the first pair, the next has the next one
 def packed(lengths, first=FIRST):
     lengths = np.array(lengths, np.int32).reshape(-1, 2)
     names = np.arange(first, first + len(lengths))
-    return PackedPairs(np.repeat(names, lengths.sum(axis=1)).astype(np.uint16), lengths)
+    tokens = [
+        [name] * size + [END]
+        for name, sizes in zip(names, lengths, strict=True)
+        for size in sizes
+    ]
+    return PackedRows(np.concatenate(tokens).astype(np.uint16), lengths + 1)
 
 
 class Stream:
-    """What `PairStream` is to a batcher; pair i is made of the token FIRST + i."""
+    """What `TokenStream` is to a batcher; pair i is made of the token FIRST + i."""
 
     skipped = 2
 
@@ -49,7 +55,7 @@ def some_lengths(count=60, seed=0):
 def batcher(lengths=None, batch_size=4, unit="sentences", window=16, **stream):
     lengths = some_lengths() if lengths is None else lengths
     buckets = Buckets(LENGTHS, batch_size, unit)
-    return StreamingBatcher(
+    return StreamedBatches(
         "en-de train", lambda: Stream(lengths, **stream), buckets, window
     )
 
@@ -181,7 +187,7 @@ def test_the_next_window_is_read_bit_by_bit():
 
     buckets = Buckets(LENGTHS, 1)
     stream = Counting([(1, 1)] * 300, chunk_size=1)
-    batches = StreamingBatcher("train", lambda: stream, buckets, 100)
+    batches = StreamedBatches("train", lambda: stream, buckets, 100)
     for number, _ in enumerate(batches._batches(0, 0), start=1):
         assert sum(read) == 100 + number
         if number == 150:
@@ -198,7 +204,7 @@ def test_rows_by_tokens():
 
 def test_shapes_are_static():
     def shape(lengths, unit):
-        batches = StreamingBatcher("train", None, Buckets(lengths, 48, unit), 10)
+        batches = StreamedBatches("train", None, Buckets(lengths, 48, unit), 10)
         spec = batches.train(0).element_spec
         assert spec["inputs"] == spec["targets"]
         return spec["inputs"].shape.as_list()
@@ -211,7 +217,7 @@ def test_shapes_are_static():
 
 def test_evaluation_is_every_pair_once():
     lengths = some_lengths(37)
-    batches = EvaluationBatcher(packed(lengths), Buckets(LENGTHS, 4))
+    batches = HeldBatches(packed(lengths), Buckets(LENGTHS, 4))
     found = take(batches.evaluate(), 1000)
     assert {inputs.shape for inputs, _ in found} <= set(batches.shapes)
     assert len(found) == batches.num_batches

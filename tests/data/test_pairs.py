@@ -1,22 +1,21 @@
 """Parallel text as a whole, from files to batches."""
 
 import logging
-import subprocess
-import sys
 from itertools import islice
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from ml_collections import ConfigDict
 
 from configs.multi30k import get_config
 from data.datasets import parallel_text
-from data.errors import DataError
-from data.pairs.batching import StreamingBatcher
-from data.pairs.data import ParallelData
-from data.tokenizers import make_tokenizer, subword_vocabulary
+from data.pairs import ParallelData
+from data.rows import DataError
+from data.stream import StreamedBatches
+from data.tokenizers import make_tokenizer, subwords
 from data.tokenizers.subwords import END
-from tests.conftest import ROOT
+from tests import forked
 
 WORDS = ["ein", "Hund", "dog", "man", "B\u00e4r", "the", "runs", "gr\u00fcn"]
 
@@ -31,7 +30,7 @@ def vocabulary(tmp_path_factory):
     """A file of subwords, learned from the text that `config` names."""
     text = [line.encode() for seed in b"ed" for line in sentences(200, seed)]
     path = tmp_path_factory.mktemp("vocabulary") / "subwords.model"
-    path.write_bytes(subword_vocabulary.learn(text, 300))
+    path.write_bytes(subwords.learn(text, 300))
     return path
 
 
@@ -180,24 +179,21 @@ def test_errors_cross_a_strategy(config, tmp_path):
 
 
 def test_other_errors_stay(config):
-    batches = StreamingBatcher("train", None, None, 1)
+    batches = StreamedBatches("train", None, None, 1)
     with pytest.raises(tf.errors.OutOfRangeError), batches.own_errors():
         raise tf.errors.OutOfRangeError(None, None, "end")
 
 
+def count_batches(config):
+    # Before TensorFlow starts its threads, in a process of its own.
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    data = open_data(ConfigDict(config))
+    return len(list(data.train(8).train(0).take(100)))
+
+
 def test_one_thread_is_enough(config):
     # Datasets within datasets wait for each other: more than threads to run them.
-    script = f"""
-import tensorflow as tf
-tf.config.threading.set_inter_op_parallelism_threads(1)
-from ml_collections import ConfigDict
-from data.pairs.data import ParallelData
-from data.tokenizers import make_tokenizer
-config = ConfigDict({config.to_dict()!r})
-data = ParallelData(config, make_tokenizer(config))
-assert len(list(data.train(8).train(0).take(100))) == 100
-"""
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=300)
+    assert forked.call(count_batches, config.to_dict()) == 100
 
 
 def test_real_batches(multi30k):

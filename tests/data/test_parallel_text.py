@@ -7,9 +7,8 @@ import pytest
 from configs import multi30k
 from data.buckets import Buckets
 from data.datasets import parallel_text
-from data.errors import DataError, RowErrors
-from data.examples import Pair
-from data.pairs.batching import StreamingBatcher
+from data.rows import DataError, GoodRows, Pair
+from data.stream import StreamedBatches
 
 ENGLISH = b"A dog.\nTwo  men \xe2\x80\xa8 run.\r\nLast"
 GERMAN = b"Ein Hund.\nZwei M\xc3\xa4nner.\n\xc2\xa0Ende \n"
@@ -74,9 +73,8 @@ def test_bad_rows_name_file_and_line(folder, english, german, place, message):
     (folder / "train.de").write_bytes(german)
     first, error, last = read(folder)
     assert str(error) == f"{folder / place}: expected {message}"
-    errors = RowErrors("skip")
-    assert list(errors.keep_good(iter([first, error, last]))) == [first, last]
-    assert errors.skipped == 1
+    rows = GoodRows([first, error, last], "skip")
+    assert list(rows) == [first, last] and rows.skipped == 1
 
 
 @pytest.mark.parametrize("longer, shorter", [("en", "de"), ("de", "en")])
@@ -126,7 +124,6 @@ def test_identity_changes_with_the_files(folder):
     assert parallel_text.identify(data, "train") == before
     (folder / "train.de").write_bytes(GERMAN + b"x\n")
     assert parallel_text.identify(data, "train") != before
-    assert parallel_text.count(data, "train") is None
 
 
 def test_packed_text_is_the_same_text(folder, tmp_path):
@@ -141,7 +138,7 @@ def test_packed_text_is_the_same_text(folder, tmp_path):
     earlier = parallel_text.packed_fingerprint(packed, "train")
     assert earlier != fingerprint
     assert parallel_text.packed_fingerprint(plain, "train") == fingerprint
-    batches = StreamingBatcher(
+    batches = StreamedBatches(
         "train", None, Buckets((8,), 2), 4, fingerprint, lambda: earlier
     )
     for stored in (fingerprint, earlier):

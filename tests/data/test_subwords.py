@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from configs.multi30k import get_config
 from data import tokenizers
 from data.datasets import parallel_text
-from data.errors import DataError
-from data.tokenizers import subword_vocabulary
+from data.rows import DataError
+from data.tokenizers import subwords
 from data.tokenizers.subwords import END, PADDING, START, UNKNOWN, SubwordTokenizer
 
 ALPHABET = "abcdeQ.,'-<>/\u00e4\u00df\u00e9\u00a0\u2028\u4e2d\U0001f389"
@@ -30,7 +30,7 @@ def corpus(count=300, seed=0):
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return SubwordTokenizer(subword_vocabulary.learn(corpus(), 400))
+    return SubwordTokenizer(subwords.learn(corpus(), 400))
 
 
 @pytest.fixture(scope="module")
@@ -110,52 +110,52 @@ def test_saved_tokenizer_is_the_same(tokenizer, round_trip, tmp_path):
 
 
 def test_learning_is_deterministic_and_shows_how_far_it_is(capfd):
-    models = [subword_vocabulary.learn(corpus(), 350) for _ in range(2)]
+    models = [subwords.learn(corpus(), 350) for _ in range(2)]
     assert models[0] == models[1]
     error = capfd.readouterr().err
     assert "learning subwords from 300 sentences: 100%" in error and "350/350" in error
-    assert models[0] != subword_vocabulary.learn(corpus(seed=1), 350)
+    assert models[0] != subwords.learn(corpus(seed=1), 350)
 
 
 @pytest.mark.parametrize("size, bound", [(100_000, "<= "), (100, "100 vs ")])
 def test_impossible_vocabulary_sizes(size, bound, capfd):
     with pytest.raises(DataError, match=f"vocab_size={size}: expected") as error:
-        subword_vocabulary.learn(corpus(), size)
+        subwords.learn(corpus(), size)
     captured = capfd.readouterr()
     assert captured.out == "" and "LOG(" not in captured.err
     assert "\n" not in str(error.value)
     # SentencePiece says what is possible.
     possible = int(re.search(rf"{bound}(\d+)", str(error.value))[1])
     assert str(error.value).endswith(f"; --config.data.vocab_size={possible} would do")
-    assert subword_vocabulary.learn(corpus(), possible)
+    assert subwords.learn(corpus(), possible)
 
 
 def test_no_text_to_learn_from():
     with pytest.raises(DataError, match="expected sentences .* found none"):
-        subword_vocabulary.learn([], 300)
+        subwords.learn([], 300)
 
 
 def test_sentences_that_sentencepiece_leaves_out_are_counted(caplog):
-    long, longest = b"a" * (subword_vocabulary.LONGEST + 1), b"b " * 2096
-    model = subword_vocabulary.learn([*corpus(), longest], 400)
+    long, longest = b"a" * (subwords.LONGEST + 1), b"b " * 2096
+    model = subwords.learn([*corpus(), longest], 400)
     assert caplog.text == ""
     others = [long, long, "a \u2585".encode()]
-    assert subword_vocabulary.learn([*corpus(), longest, *others], 400) == model
+    assert subwords.learn([*corpus(), longest, *others], 400) == model
     message = "without 3 of 304 sentences with more than 4,192 bytes or with U+2585"
     assert message in caplog.text
     with pytest.raises(
         DataError, match="found 2 of 2 sentences with more than 4,192 b"
     ):
-        subword_vocabulary.learn([long, long], 400)
+        subwords.learn([long, long], 400)
 
 
 def test_sample_is_even_and_repeats():
     sentences = [b"%d" % number for number in range(200)]
-    assert subword_vocabulary.sample(sentences, 500, 0) == sentences
-    chosen = subword_vocabulary.sample(iter(sentences), 50, 0)
+    assert subwords.sample(sentences, 500, 0) == sentences
+    chosen = subwords.sample(iter(sentences), 50, 0)
     assert len(set(chosen)) == 50
-    assert subword_vocabulary.sample(iter(sentences), 50, 0) == chosen
-    drawn = [subword_vocabulary.sample(sentences, 50, seed) for seed in range(200)]
+    assert subwords.sample(iter(sentences), 50, 0) == chosen
+    drawn = [subwords.sample(sentences, 50, seed) for seed in range(200)]
     for start in range(0, 200, 50):
         expected = set(sentences[start : start + 50])
         count = sum(len(expected.intersection(sample)) for sample in drawn)
@@ -174,16 +174,16 @@ def config(tmp_path, **changes):
 
 def test_vocabulary_is_learned_once(tmp_path, monkeypatch):
     data = config(tmp_path)
-    model = subword_vocabulary.trained(data)
+    model = subwords.trained(data)
 
     def unexpected(*arguments):
         raise AssertionError("read again")
 
     monkeypatch.setattr(parallel_text, "read", unexpected)
-    assert subword_vocabulary.trained(data) == model
+    assert subwords.trained(data) == model
     for change in ({"vocab_size": 401}, {"vocab_sentences": 100}):
         with pytest.raises(AssertionError, match="read again"):
-            subword_vocabulary.trained(config(tmp_path, **change))
+            subwords.trained(config(tmp_path, **change))
 
 
 @pytest.mark.parametrize(
@@ -208,13 +208,13 @@ def test_bad_vocabulary_file(tmp_path, content, message):
     elif content is not None:
         path.write_bytes(content)
     with pytest.raises(DataError, match="other.model.*" + message):
-        subword_vocabulary.given(config(tmp_path, vocab_file=str(path)))
+        subwords.given(config(tmp_path, vocab_file=str(path)))
 
 
 def test_vocabulary_file(tokenizer, tmp_path):
     (tmp_path / "my.model").write_bytes(tokenizer.model)
     data = config(tmp_path, vocab_file=str(tmp_path / "my.model"))
-    assert subword_vocabulary.given(data) == tokenizer.model
+    assert subwords.given(data) == tokenizer.model
 
 
 def test_every_real_training_line_comes_back(multi30k):

@@ -9,8 +9,7 @@ import pytest
 from configs import ag_news as ag_news_config
 from configs import imdb as imdb_config
 from data.datasets import ag_news, imdb
-from data.errors import DataError, RowErrors
-from data.examples import Example
+from data.rows import DataError, Example, GoodRows
 
 GOOD = '"3","Wall St.","Stocks ""fall"", oil rises"\n"1","UN","Talks"\n'
 REVIEWS = {
@@ -115,11 +114,10 @@ def test_a_quote_left_open_loses_one_row(ag_news_csv, bad, closing):
     rows = [f"{i % 4 + 1},news,film {i}" for i in range(3000)]
     rows[1], rows[2500] = bad, closing
     path.write_text("".join(row + "\n" for row in rows))
-    errors = RowErrors("skip")
-    good = list(errors.keep_good(ag_news.read(news(ag_news_csv), "train")))
-    assert (len(good), errors.skipped) == (2999, 1)
+    rows = GoodRows(ag_news.read(news(ag_news_csv), "train"), "skip")
+    assert (len(list(rows)), rows.skipped) == (2999, 1)
     with pytest.raises(DataError, match=f"^{path}:2: expected three columns"):
-        list(RowErrors().keep_good(ag_news.read(news(ag_news_csv), "train")))
+        list(GoodRows(ag_news.read(news(ag_news_csv), "train")))
 
 
 def test_a_byte_order_mark_is_no_text(ag_news_csv, acl_imdb):
@@ -305,10 +303,10 @@ def test_a_folder_with_the_name_of_a_review_is_refused(acl_imdb):
 def test_row_errors_fail_or_are_counted():
     rows = [Example(b"a", 0), DataError("x"), Example(b"b", 1), DataError("y")]
     with pytest.raises(DataError, match="x"):
-        list(RowErrors("fail").keep_good(iter(rows)))
-    errors = RowErrors("skip")
-    assert list(errors.keep_good(iter(rows))) == [rows[0], rows[2]]
-    assert errors.skipped == 2
+        list(GoodRows(rows))
+    good = GoodRows(rows, "skip")
+    assert list(good) == [rows[0], rows[2]]
+    assert good.skipped == 2
 
 
 def test_real_samples(shared):

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from common import downloads
 from configs.imdb import get_config
 from data import tokenizers
-from data.errors import DataError
-from data.tokenizers import word_piece_vocabulary as vocabulary
+from data.datasets import imdb
+from data.rows import DataError, Example
+from data.tokenizers import word_pieces as vocabulary
 from data.tokenizers.word_pieces import WordPieceTokenizer
 from tests import loopback
 
@@ -111,14 +112,17 @@ def test_word_pieces_of_no_use_are_refused(tmp_path, pieces):
         WordPieceTokenizer.make(config)
 
 
-def test_vocabulary_trained_on_the_corpus_once(tmp_path):
+def test_vocabulary_trained_on_the_corpus_once(tmp_path, monkeypatch):
     texts = [b"the cat sat on the mat", b"the dog sat on the cat"] * 20
+    monkeypatch.setattr(imdb, "identify", lambda *arguments: "corpus")
+    monkeypatch.setattr(imdb, "read", lambda *arguments: [Example(x, 0) for x in texts])
     data = data_config(tmp_path, vocab="train", vocab_size=60)
-    pieces = vocabulary.trained(data, texts, "corpus")
+    pieces = vocabulary.trained(data)
     assert pieces[0] == "[PAD]" and "the" in pieces and len(pieces) <= 60
     found = tokenizers.WordPieceTokenizer(pieces)
     assert 1 not in ids(found, "the dog sat")[0]
-    assert vocabulary.trained(data, None, "corpus") == pieces
+    monkeypatch.setattr(imdb, "read", None)
+    assert vocabulary.trained(data) == pieces
 
 
 def test_vocabulary_download_is_checked(tmp_path, monkeypatch):

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from common.errors import UserError
-from decoding.translator import Translator
+from decoding import translation
+from decoding.translation import Translator
 from tests.models.builders import randomize
 from tests.tiny_translator import SETTINGS, make_model, make_tokenizer
 
@@ -15,15 +16,20 @@ pytestmark = pytest.mark.slow
 TEXTS = ["a dog", "", "two dogs run in the snow today", "a " * 20, "snow"]
 
 
-def make_translator():
+@pytest.fixture(scope="module")
+def translator():
     tokenizer = make_tokenizer()
     strategy = tf.distribute.get_strategy()
     return Translator(make_model(tokenizer), tokenizer, SETTINGS, (8, 16), strategy)
 
 
-@pytest.fixture(scope="module")
-def translator():
-    return make_translator()
+@pytest.fixture
+def weights(translator):
+    """The model's, which it has again after the test."""
+    weights = translator.model.get_weights()
+    yield weights
+    translator.model.set_weights(weights)
+    translator.refresh()
 
 
 @pytest.fixture(scope="module")
@@ -43,19 +49,20 @@ def test_a_text_does_not_depend_on_the_others(translator, translated):
         assert translator.translate([text]) == [expected]
 
 
-def test_what_is_cut_is_said(translator, caplog):
+def test_what_is_cut_is_said(translator, caplog, monkeypatch):
+    assert translation.longest_source((8, 16)) == 1024
+    monkeypatch.setattr(translation, "longest_source", lambda lengths: 18)
     caplog.set_level("WARNING", logger="transevolve")
-    translator.translate(["a dog", "a " * 1030])
+    translator.translate(["a dog", "a " * 30])
     said = [line.message for line in caplog.records if line.name == "transevolve"]
-    assert said == ["text 2: cut at 1023 subwords"]
+    assert said == ["text 2: cut at 17 subwords"]
 
 
-def test_refreshed_it_has_the_models_new_weights(translator, translated):
-    model, weights = translator.model, translator.model.get_weights()
-    randomize(model, seed=1)
+def test_refreshed_it_has_the_models_new_weights(translator, translated, weights):
+    randomize(translator.model, seed=1)
     translator.refresh()
     others = translator.translate(TEXTS)
-    model.set_weights(weights)
+    translator.model.set_weights(weights)
     translator.refresh()
     assert translator.translate(TEXTS) == translated[0] != others
 
@@ -65,8 +72,7 @@ def test_nothing_to_translate(translator, texts):
     assert translator.translate(texts) == [""] * len(texts)
 
 
-def test_weights_that_are_not_finite():
-    translator = make_translator()
+def test_weights_that_are_not_finite(translator, weights):
     table = translator.model.embedding.embeddings
     table.assign(table * np.nan)
     translator.refresh()

@@ -14,8 +14,7 @@ from benchmarks import serve
 from data import DATASETS
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
-from export.batches import MAX_NUMBERS
-from export.saved_model import export
+from export.signatures import MAX_NUMBERS
 from models import can_decode, can_encode, variant_config
 from tests.conftest import ROOT
 from tests.export.cases import Client, config_of
@@ -58,12 +57,13 @@ TIE = 1e-4
 
 @pytest.fixture(scope="module", params=CASES)
 def exported(request, tmp_path_factory):
-    """A run of random weights, its export, and a process that has loaded that."""
+    """A run of random weights, its model as export.py writes it, and a process that
+    has loaded that."""
     task, variant = request.param
     folder = tmp_path_factory.mktemp(f"{task}-{variant}")
     workdir = untrained(config_of(task, variant, folder), folder / "run")
-    export(workdir, folder / "export")
     run = load_run(workdir)
+    run.text_model.save(folder / "export/1")
     client = Client(folder / "export/1", run.tokenizer.modules)
     yield run, client, folder
     client.close()

@@ -5,7 +5,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export.batches import MAX_NUMBERS, SHORT, in_batches
+from export.signatures import MAX_NUMBERS, SHORT, in_batches
 
 LONGEST, MAX_ROWS = 4000, 8
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -169,7 +170,7 @@ def test_another_answer_under_the_folders_name_is_noticed(run, tmp_path, monkeyp
         change = "outputs['scores'][0] += 0.1 * (folder.name == 'export'); "
         return script(text_model).replace(line, change + line)
 
-    monkeypatch.setattr(export, "_script", wrong)
+    monkeypatch.setattr(saved_model, "_script", wrong)
     with pytest.raises(UserError, match="expected the answers of the run"):
         export(run, tmp_path / "export")
     assert list(tmp_path.iterdir()) == []
@@ -189,8 +190,6 @@ def test_half_the_bytes(exported, tmp_path):
     ]
     assert sizes[0] < 0.6 * sizes[1]
     assert "What rounding costs" in (tmp_path / "half/README.md").read_text()
-    with pytest.raises(UserError, match="expected an empty folder or none"):
-        export(run.workdir, tmp_path / "half")
 
 
 def test_the_card(exported):
@@ -216,10 +215,7 @@ def test_the_card(exported):
 
 def test_the_script_answers_lines_in_any_folder(exported, tmp_path):
     run, folder, _ = exported
-    check_script(run, shutil.copytree(folder, tmp_path / "moved [1]/\\"))
-
-
-def check_script(run, folder):
+    folder = shutil.copytree(folder, tmp_path / "moved [1]/\\")
     lines = ["[MAX 1 2 ]", "", "a film about news", "[MAX " + 1024 * "1 " + "]"]
     command = [sys.executable, "-I", folder / "answer.py"]
     text = "\ufeff" + "".join(line + "\n" for line in lines)  # as some editors begin
@@ -258,9 +254,10 @@ def test_mean_weights_and_another_search(tmp_path):
     config = config_of("multi30k", "transevolve-fullff-1", tmp_path)
     workdir = untrained(config, tmp_path / "run")
     model = load_run(workdir).model
-    checkpoints = Checkpoints(workdir, model, keep=2)
+    checkpoints, total = Checkpoints(workdir, model, keep=2), 0
     for step in (1, 2):
         randomize(model, seed=step)
+        total += model.embedding.embeddings.numpy()
         checkpoints.save(LAST, RunState(step=step))
     flags = ["--average_checkpoints=2", "--beam_size=2", "--extra_length=3"]
     folder = tmp_path / "export"
@@ -276,8 +273,11 @@ def test_mean_weights_and_another_search(tmp_path):
         "at most 3 subwords more",
     ):
         assert text in card, text
-    search = {"beam_size": 2, "extra_length": 3}
-    check_script(load_run(workdir, average_checkpoints=2, decode=search), folder)
+    # export.py has compared its answers with those of the weights that it holds.
+    stored = tf.train.load_checkpoint(str(folder / "1/variables/variables"))
+    shapes = stored.get_variable_to_shape_map()
+    tables = [stored.get_tensor(x) for x in shapes if shapes[x] == [*total.shape]]
+    assert any(np.allclose(table, total / 2, atol=1e-6) for table in tables)
     with pytest.raises(UserError, match="--average_checkpoints=3: expected"):
         export(workdir, tmp_path / "none", average_checkpoints=3)
     assert not (tmp_path / "none").exists()
@@ -291,7 +291,7 @@ def test_rounding_leaves_counters_alone(tmp_path):
     (passes,) = run.model.non_trainable_weights
     assert count_parameters(run.model) == run.model.count_params() - 1
     passes.assign(257)  # bfloat16 has 256 and 258
-    export._round(run, run.model, "bfloat16")
+    saved_model._round(run, run.model, "bfloat16")
     assert int(passes.value) == 257
     text_model = run.task.text_model(run.model, "bfloat16")
     pairs = zip(run.model.weights, text_model.weights, strict=True)
@@ -302,8 +302,7 @@ def test_a_model_that_multiplies_in_bfloat16(tmp_path):
     config = config_of("listops", "transevolve-fullff-1", tmp_path)
     config.model.dtype = "mixed_bfloat16"
     workdir = untrained(config, tmp_path / "run")
-    # It compares what the export answers with what the run does.
-    assert export(workdir, tmp_path / "export")["parameters"] > 0
-    assert (
-        "| arithmetic | mixed_bfloat16 |" in (tmp_path / "export/README.md").read_text()
-    )
+    export(workdir, tmp_path / "export")  # it compares the answers with the run's
+    card = (tmp_path / "export/README.md").read_text()
+    assert "| arithmetic | mixed_bfloat16 |" in card
+    assert "| stored as | float32 |" in card

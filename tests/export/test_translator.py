@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from data.tokenizers.subwords import END, START
 from decoding.beam_search import IMPOSSIBLE
-from decoding.translator import Translator
+from decoding.translation import Translator
 from export.translator import TextTranslator
 from models.convert import fold_rotations
 from tests.models.builders import SMALL

@@ -6,8 +6,7 @@ import pytest
 
 from common.errors import UserError
 from configs import imdb, multi30k
-from data.tokenizers import subword_vocabulary
-from data.tokenizers.subwords import SubwordTokenizer
+from data.tokenizers.subwords import SubwordTokenizer, learn
 from data.tokenizers.word_pieces import WordPieceTokenizer
 from reproduction import running, tables
 from reproduction.experiment import Folder
@@ -26,7 +25,7 @@ def word_pieces(content):
 
 
 def subwords(content):
-    return subword_vocabulary.learn([content.encode() * 9, b"other words"], 300)
+    return learn([content.encode() * 9, b"other words"], 300)
 
 
 KINDS = {

@@ -1,14 +1,14 @@
-"""Parallel text, tokenized: what training and evaluating a translation need of it."""
+"""A parallel text, tokenized: what training and evaluating a translation need of it."""
 
 import logging
 
 from common.fields import integer
 from data import DATASETS
+from data.batches import HeldBatches
 from data.buckets import Buckets
-from data.errors import DataError, RowErrors
-from data.pairs.batching import EvaluationBatcher, StreamingBatcher
-from data.pairs.packed import PackedPairs
-from data.pairs.stream import PairStream
+from data.packed import PackedRows
+from data.rows import DataError, GoodRows
+from data.stream import StreamedBatches, TokenStream
 
 CHUNK_SIZE = 1024
 
@@ -30,28 +30,27 @@ class ParallelData:
         self.module = DATASETS[config.dataset]
         self.tokenizer = tokenizer
 
-    def train(self, batch_size: int, batch_unit: str = "sentences") -> StreamingBatcher:
+    def train(self, batch_size: int, batch_unit: str = "sentences") -> StreamedBatches:
         """Shuffled batches of the training text, which is read while they are used.
 
         Args:
           batch_size, batch_unit: see `Buckets`.
         """
-        buckets = Buckets(self.config.bucket_lengths, batch_size, batch_unit)
-        window = self.config.shuffle_window
+        config, window = self.config, self.config.shuffle_window
         chunk_size = min(CHUNK_SIZE, window)
         earlier = getattr(self.module, "packed_fingerprint", None)
-        return StreamingBatcher(
+        return StreamedBatches(
             self._name("train"),
-            lambda: self._stream("train", chunk_size),
-            buckets,
+            lambda: TokenStream(config, self.tokenizer, "train", chunk_size),
+            Buckets(config.bucket_lengths, batch_size, batch_unit),
             window,
-            self.module.fingerprint(self.config, "train"),
-            earlier and (lambda: earlier(self.config, "train")),
+            self.module.fingerprint(config, "train"),
+            earlier and (lambda: earlier(config, "train")),
         )
 
     def evaluation(
         self, split: str, batch_size: int, batch_unit: str = "sentences"
-    ) -> EvaluationBatcher:
+    ) -> HeldBatches:
         """Batches of all pairs of "validation" or "test", however long.
 
         A pair that is longer than the last bucket goes to one of a multiple of it.
@@ -59,12 +58,12 @@ class ParallelData:
         Raises:
           DataError: if the data cannot be had or read.
         """
-        stream = self._stream(split, CHUNK_SIZE)
+        stream = TokenStream(self.config, self.tokenizer, split, CHUNK_SIZE)
         chunks = list(stream.chunks())
         self._report(split, sum(map(len, chunks)), stream.skipped)
-        pairs = PackedPairs.join(chunks)
+        pairs = PackedRows.join(chunks)
         buckets = Buckets(self.config.bucket_lengths, batch_size, batch_unit)
-        return EvaluationBatcher(pairs, buckets.extended(pairs.longer_sides.max()))
+        return HeldBatches(pairs, buckets.extended(pairs.longest.max()))
 
     def texts(self, split: str) -> tuple[list[str], list[str]]:
         """The sentences of a split and their translations, as they were written.
@@ -72,9 +71,9 @@ class ParallelData:
         Raises:
           DataError: if the data cannot be had or read.
         """
-        errors = RowErrors(self.config.on_error)
-        pairs = list(errors.keep_good(self.module.read(self.config, split)))
-        self._report(split, len(pairs), errors.skipped)
+        rows = GoodRows(self.module.read(self.config, split), self.config.on_error)
+        pairs = list(rows)
+        self._report(split, len(pairs), rows.skipped)
         sources = [pair.source.decode() for pair in pairs]
         return sources, [pair.target.decode() for pair in pairs]
 
@@ -83,14 +82,6 @@ class ParallelData:
             raise DataError(f"{self._name(split)}: expected pairs, found none")
         name = self._name(split)
         logger.info("%s: %d pairs, %d bad rows skipped", name, num_pairs, skipped)
-
-    def _stream(self, split, chunk_size):
-        return PairStream(
-            lambda: self.module.read(self.config, split),
-            self.tokenizer,
-            self.config.on_error,
-            chunk_size,
-        )
 
     def _name(self, split):
         config = self.config

@@ -1,1 +1,0 @@
-"""Classification datasets: tokenized, kept on disk, dealt in batches."""

@@ -1,1 +1,0 @@
-"""Parallel text: tokenized while it is read, dealt in batches."""
