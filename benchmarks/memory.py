@@ -11,8 +11,8 @@ from benchmarks import models
 from benchmarks.alone import ProcessEnded, run_alone
 from benchmarks.calls import Setting, check, prepare
 from common.progress import progress_bar
-from training.memory import shortage
-from training.strategy import make_strategy
+from training.tensorflow.memory_prediction import shortage
+from training.tensorflow.strategy import make_strategy
 
 
 def measure(
@@ -27,7 +27,7 @@ def measure(
 
     A row's peak is that of the whole process, TensorFlow and weights included, after
     two calls; on a GPU, of that GPU's memory. `predicted_memory_mb` is what the process
-    held before the calls and what `training.memory` says that a call takes.
+    held before the calls and what `predicted_bytes` says that a call takes.
     Ratios of memory are to the Transformer's peak, to the literal form's and to that of
     the floor without attention, where they were measured before: smaller is better.
     A model that this machine may have no memory for, or whose process ends, has a row

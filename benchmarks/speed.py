@@ -12,8 +12,8 @@ from benchmarks.calls import Setting, check, prepare
 from benchmarks.timing import interleave, speedup
 from configs.published import SPEED
 from models.products import operations
-from training.memory import shortage
-from training.strategy import make_strategy
+from training.tensorflow.memory_prediction import shortage
+from training.tensorflow.strategy import make_strategy
 
 PEAK = "matrix product"
 PEAK_SIZE = 4096

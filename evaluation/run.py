@@ -16,8 +16,8 @@ from models.convert import fold_rotations
 from tasks import TASKS
 from training import config as configuration
 from training import workdir as workdirs
-from training.checkpoints import Checkpoints, OtherModelError
-from training.strategy import make_strategy
+from training.tensorflow.checkpoints import Checkpoints, OtherModelError
+from training.tensorflow.strategy import make_strategy
 
 
 class Run:

@@ -20,7 +20,7 @@ from reproduction.running import (
 from reproduction.scales import Scale
 from training import cli
 from training.cluster.lock import LockedError, locked
-from training.strategy import describe, make_strategy
+from training.tensorflow.strategy import describe, make_strategy
 
 SPEED, MEMORY = "speed", "memory"
 # What tables read of a row.

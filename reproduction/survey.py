@@ -10,9 +10,9 @@ from common.json_files import check_numbers, read_object, read_rows
 from common.paths import make_path
 from tasks import TASKS
 from training import metrics_log, test_scores
-from training.checkpoints import STATE
 from training.config import FIELDS, flatten
 from training.metrics import METRICS
+from training.run_state import STATE
 from training.workdir import CONFIG
 from training.workdir import UNFINISHED as HALF_KEPT
 

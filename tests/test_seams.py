@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from ml_collections import ConfigDict
 
 from benchmarks import decoding, parameters, speed
 from benchmarks import models as compared
@@ -12,7 +11,7 @@ from common.errors import UserError
 from configs import listops, multi30k
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
-from models import variant_config, variants
+from models import variants
 from reporting.evaluation import markdown
 from tests import toys
 from tests.shallow import LAYERS, shallow_variant
@@ -97,40 +96,7 @@ def test_a_toy_attention_translates(tmp_path):
 
 
 def test_a_toy_task_reads_a_toy_dataset(tmp_path):
-    config = ConfigDict(
-        {
-            "task": "counting",
-            "kind": "next_byte",
-            "variant": "bag-8",
-            "seed": 0,
-            "model": {
-                **variant_config("bag-8"),
-                "hidden_dim": 16,
-                "num_heads": 2,
-                "ffn_dim": 32,
-                "dropout": 0.0,
-                "dtype": "float32",
-            },
-            "data": {
-                "dataset": "counting",
-                "source": "made",
-                "tokenizer": "bytes",
-                "on_error": "fail",
-                "num_lines": 40,
-            },
-            "train": {
-                **{
-                    name: value
-                    for name, value in listops.get_config().train.items()
-                    if name != "steps"
-                },
-                "batch_size": 8,
-                "epochs": 20,
-                "learning_rate_max": 1.0,
-                "warmup_steps": 10,
-            },
-        }
-    )
+    config = toys.counting_config()
     result, table = run(config, tmp_path)
     assert result["examples"] == 40 and "| split | perplexity |" in table
     assert result["perplexity"] < 10  # it has learned that digits and spaces take turns

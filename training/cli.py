@@ -103,7 +103,7 @@ def define_strategy(*names: str) -> Callable:
     """Defines flags that say where to run; a function for `main` that makes that.
 
     Args:
-      names: of strategies to choose from, see `training.strategy.make_strategy`.
+      names: of strategies to choose from, see `make_strategy`.
     """
     name = flags.DEFINE_enum("strategy", "auto", names, "Where to run.")
     tpu = flags.DEFINE_string("tpu", "", 'Name of the TPU; "local" on a TPU VM.')
@@ -114,7 +114,7 @@ def define_strategy(*names: str) -> Callable:
     )
 
     def make():
-        from training.strategy import make_strategy
+        from training.tensorflow.strategy import make_strategy
 
         return make_strategy(name.value, tpu.value)
 

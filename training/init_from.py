@@ -5,7 +5,7 @@ import logging
 from common.errors import UserError
 from common.paths import make_path
 from training import workdir as workdirs
-from training.checkpoints import Checkpoints
+from training.tensorflow.checkpoints import Checkpoints
 
 logger = logging.getLogger("transevolve")
 

@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from common.fields import parse_interval
 from common.progress import progress_bar
 from data.errors import DataError
-from training.checkpoints import BEST, LAST, RESUME
 from training.cluster.interruption import Interrupted
-from training.metrics import Totals
-from training.strategy import is_tpu
-from training.trainer import NotFiniteError
+from training.metrics import NotFiniteError, Totals
+from training.run_state import BEST, LAST, RESUME
 
 # In nats; a hundred times as much is more than untrained models have.
 SMALL_LOSS = 0.1
@@ -128,12 +126,6 @@ class Loop:
         return settings.get("steps") or settings.epochs * self._batches_per_epoch
 
     @property
-    def _steps_per_loop(self):
-        # A TPU is idle while its host is in Python.
-        default = 100 if is_tpu(self.trainer.strategy) else 10
-        return self.settings.steps_per_loop or default
-
-    @property
     def _batches_per_epoch(self):
         return self.training_batches.num_batches
 
@@ -144,6 +136,8 @@ class Loop:
     def _train(self, batches, interruption, bar):
         state, settings = self.state, self.settings
         iterator = self.trainer.iterate(batches, self.training_batches.fillers)
+        self.trainer.carry(state.carried)
+        steps_per_loop = settings.steps_per_loop or self.trainer.steps_per_loop
         start, targets = time.monotonic(), 0
 
         def check_interruption(is_to_save=False):
@@ -163,7 +157,7 @@ class Loop:
                 _next_multiple(state.step, settings.log_every),
                 self._total,
             )
-            num_steps = min(self._steps_per_loop, stop - state.step)
+            num_steps = min(steps_per_loop, stop - state.step)
             if self._profile is not None:
                 self._profile.at(state.step)
                 num_steps = min(num_steps, self._profile.steps_left(state.step))
@@ -272,6 +266,7 @@ class Loop:
             self.log.write(split, self.state.step, {**where, **metrics}, others)
 
     def _save(self, kind):
+        self.state.carried = self.trainer.carried()
         if self._agreement.is_chief:
             self.state.batches_per_epoch = self._batches_per_epoch
             self.state.examples_per_epoch = self.training_batches.num_examples

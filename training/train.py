@@ -13,20 +13,21 @@ from common.errors import UserError
 from common.paths import make_path
 from models import count_parameters
 from training import config as configuration
-from training import memory
 from training import workdir as workdirs
-from training.checkpoints import BEST, LAST, RESUME, Checkpoints, RunState
-from training.evaluator import Evaluator
+from training.tensorflow.checkpoints import Checkpoints
+from training.tensorflow.evaluator import Evaluator
+from training.tensorflow.memory_prediction import check_model_fits, check_updates_fit
 from training.init_from import take_weights
 from training.cluster.interruption import catch_signals
 from training.cluster.lock import locked
+from training.run_state import BEST, LAST, RESUME, RunState
 from training.loop import Loop
 from training.metrics_log import MetricsLog
-from training.profile import Profile
-from training.strategy import announce, make_strategy, separate_dropout
+from training.tensorflow.profiler import Profile
+from training.tensorflow.strategy import announce, make_strategy, separate_dropout
 from tasks import TASKS
 from training.test_scores import TestScores
-from training.trainer import Trainer
+from training.tensorflow.trainer import Trainer
 from training.cluster.workers import Agreement
 
 # Fields that may differ between workers: where files lie.
@@ -94,11 +95,11 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
         for name in set(workdirs.differences(config, kept)) - PLACES:
             raise UserError(f"--config.{name}: expected the same for all workers")
         task, train, validation = _prepare(config, workdir, True, is_chief=False)
-    memory.check_model(config.model, task.tokenizer.vocabulary_size, strategy)
+    check_model_fits(config.model, task.tokenizer.vocabulary_size, strategy)
     with strategy.scope():
         model = task.build_model()
     logger.info("%s: %d parameters", config.variant, count_parameters(model))
-    trainer = Trainer(model, task.losses, config.train, strategy)
+    trainer = Trainer(model, task, config.train, strategy)
     keep = config.train.keep_checkpoints
     checkpoints = Checkpoints(workdir, model, trainer.optimizer, keep)
     if agreement.is_chief:
@@ -123,9 +124,9 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
         checkpoints.save(RESUME, state)
     agreement.wait()
     separate_dropout(model, strategy)
-    evaluator = Evaluator(model, task.sums, strategy)
+    evaluator = Evaluator(model, task, strategy)
     # Before the log: after it, the run has begun, and its config stays.
-    memory.check(trainer, train, evaluator, validation)
+    check_updates_fit(trainer, train, evaluator, validation)
     log = None
     if agreement.is_chief:
         log = MetricsLog(workdir, state.logged_lines, state.log_sum)

@@ -60,7 +60,7 @@ FUNCTIONS = ("f", "then_branch", "else_branch", "body")
 logger = logging.getLogger("transevolve")
 
 
-def check_model(config, vocabulary_size: int, strategy) -> None:
+def check_model_fits(config, vocabulary_size: int, strategy) -> None:
     """Checks, before a model is built, that a device can hold it at all.
 
     Its embedding and the least that its encoder needs are counted, as weights with
@@ -85,13 +85,13 @@ def check_model(config, vocabulary_size: int, strategy) -> None:
         )
 
 
-def check(trainer, training, evaluator, validation) -> None:
+def check_updates_fit(trainer, training, evaluator, validation) -> None:
     """Logs what an update of the longest batches takes.
 
     Of a validation batch too, if there are longer ones: no pair is left out there.
 
     Args:
-      trainer, evaluator: `training.trainer.Trainer`, `training.evaluator.Evaluator`.
+      trainer, evaluator: a `Trainer`, an `Evaluator`.
       training, validation: the `data.batches.Batches` that they are for. Where their
         length is None, there is nothing to predict.
 
