@@ -101,6 +101,7 @@ toys.register(SimpleNamespace(setitem=operator.setitem))
 one_device = make_strategy("one_device")
 for name, steps in (("one_device", 9), ("mirrored", 5), ("mirrored", 9)):
     changes = {"train.epochs": None, "train.steps": steps, "train.log_every": 1}
+    changes["train.validate_every"] = 5
     config = toys.counting_config("next_byte_of_segment", **changes)
     config.train.accumulate_steps = 1 if name == "one_device" else 2
     where = one_device if name == "one_device" else strategy

@@ -61,6 +61,7 @@ class Trainer:
         self._step = _graph(update, jit_compile=True) if jit_compile else update
         self._loop = _graph(self._steps)
         self._one = _graph(self._reduced)
+        self._gather = _graph(self._gathered)
         # A TPU's program has one shape. Where batches have several, each has its own.
         self._shapes_differ = False
 
@@ -136,17 +137,10 @@ class Trainer:
 
     def carried(self) -> list[np.ndarray]:
         """The carried state, of all rows of a batch; all workers have to ask for it."""
-        variables = tf.nest.flatten(self._carried)
-
-        def gather():
-            context = tf.distribute.get_replica_context()
-            return [context.all_gather(x.read_value(), axis=0) for x in variables]
-
-        if not variables:
+        if not tf.nest.flatten(self._carried):
             return []
-        gathered = _graph(lambda: self.strategy.run(gather))()
         local = self.strategy.experimental_local_results
-        return [local(rows)[0].numpy() for rows in gathered]
+        return [local(rows)[0].numpy() for rows in self._gather()]
 
     def carry(self, arrays) -> None:
         """Takes up a carried state, as `carried` returned it, where one is given."""
@@ -159,6 +153,14 @@ class Trainer:
                 # Other devices may fill a batch up to more rows.
                 value[: len(part)] = part.view(value.dtype)
                 copy.assign(value)
+
+    def _gathered(self):
+        def gather():
+            context = tf.distribute.get_replica_context()
+            values = [x.read_value() for x in tf.nest.flatten(self._carried)]
+            return [context.all_gather(value, axis=0) for value in values]
+
+        return self.strategy.run(gather)
 
     def _carried_and(self, values):
         return zip(tf.nest.flatten(self._carried), tf.nest.flatten(values), strict=True)
