@@ -4,7 +4,6 @@ import numpy as np
 from keras import ops
 
 from common.fields import below, fail
-from common.progress import progress_bar
 from data.buckets import Buckets
 from data.classification.batching import FILLER_TARGET
 from data.classification.data import ClassificationData
@@ -80,11 +79,9 @@ class ClassificationTask(Task):
 
     def evaluate(self, model, split, strategy, each_checkpoint=()):
         """Accuracy and loss; a table of the classes."""
-        batcher = self.evaluation_batches(split)
-        with progress_bar(
-            desc=f"evaluating {split}", total=batcher.num_batches, unit=" batches"
-        ) as bar:
-            sums = Evaluator(model, self, strategy).evaluate(batcher, bar.update)
+        batches = self.evaluation_batches(split)
+        evaluator = Evaluator(model, self, strategy)
+        sums = evaluator.evaluate(batches, f"evaluating {split}")
         totals = self.totals(sums)
         scores = {"examples": totals.targets, **totals.metrics()}
         return Evaluation(scores, [per_class_table(sums[1], self.data.class_names)])

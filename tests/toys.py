@@ -168,7 +168,7 @@ class NextByteTask(Task):
 
     def evaluate(self, model, split, strategy, each_checkpoint=()):
         batches = self.evaluation_batches(split)
-        sums = Evaluator(model, self, strategy).evaluate(batches)
+        sums = Evaluator(model, self, strategy).evaluate(batches, "toy")
         metrics = self.totals(sums).metrics()
         perplexity = float(np.exp(metrics["loss"]))
         scores = {"examples": batches.num_examples, "perplexity": perplexity}

@@ -26,7 +26,6 @@ from training.metrics_log import MetricsLog
 from training.tensorflow.profiler import Profile
 from training.tensorflow.strategy import announce, make_strategy, separate_dropout
 from tasks import TASKS
-from training.test_scores import TestScores
 from training.tensorflow.trainer import Trainer
 from training.cluster.workers import Agreement
 
@@ -131,9 +130,6 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
     if agreement.is_chief:
         log = MetricsLog(workdir, state.logged_lines, state.log_sum)
         log.write_hyperparameters(configuration.flatten(config), task.metric)
-    test_scores = None
-    if test_at_validations:
-        test_scores = TestScores(task, evaluator, workdir if log else None)
     loop = Loop(
         task,
         trainer,
@@ -145,7 +141,7 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
         state,
         agreement,
         profile if agreement.is_chief else None,
-        test_scores,
+        task.evaluation_batches("test") if test_at_validations else None,
     )
     with catch_signals() as interruption:
         loop.run(interruption)

@@ -104,7 +104,9 @@ def test_an_evaluation_starts_from_nothing_and_carries_it():
     evaluator = Evaluator(model, task, make_strategy("one_device"))
     expected, _ = by_hand(task, model, batches.evaluate())
     for _ in range(2):
-        np.testing.assert_allclose(evaluator.evaluate(batches), expected, rtol=1e-5)
+        np.testing.assert_allclose(
+            evaluator.evaluate(batches, "toy"), expected, rtol=1e-5
+        )
 
 
 def carried_by(checkpoint):

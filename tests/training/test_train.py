@@ -7,14 +7,11 @@ import pytest
 import tensorflow as tf
 
 from evaluation.evaluate import evaluate
-from tasks import TASKS
 from tests import forked
 from tests.scripts import listops_config, metrics
-from training import test_scores
 from training.cli import explain
 from training.metrics import NotFiniteError
-from training.tensorflow.evaluator import Evaluator
-from training.tensorflow.strategy import make_strategy
+from training.metrics_log import TEST_SCORES, MetricsLog, read_test_scores
 from training.train import train_and_evaluate
 
 pytestmark = pytest.mark.slow
@@ -111,8 +108,8 @@ def test_test_scores_choose_nothing(tmp_path):
     train_and_evaluate(config, tmp_path / "without")
     train_and_evaluate(config, tmp_path / "with", test_at_validations=True)
     assert metrics(tmp_path / "with") == metrics(tmp_path / "without")
-    assert test_scores.read(tmp_path / "without") == []
-    scores = test_scores.read(tmp_path / "with")
+    assert read_test_scores(tmp_path / "without") == []
+    scores = read_test_scores(tmp_path / "with")
     assert [row["step"] for row in scores] == [20, 40]
     steps = list((tmp_path / "with/checkpoints/best").iterdir())
     result, _ = evaluate(tmp_path / "with")
@@ -121,18 +118,12 @@ def test_test_scores_choose_nothing(tmp_path):
 
 
 def test_test_scores_of_a_killed_run(tmp_path):
-    (tmp_path / test_scores.NAME).write_text(
+    (tmp_path / TEST_SCORES).write_text(
         '{"step": 5, "accuracy": 0.1}\n{"step": 10, "accu'
     )
-    assert test_scores.read(tmp_path) == [{"step": 5, "accuracy": 0.1}]
-    config = listops_config(tmp_path / "cache", **{"train.steps": 10})
-    config.train.validate_every = 5
-    task = TASKS[config.kind](config, TASKS[config.kind].make_tokenizer(config))
-    strategy = make_strategy("one_device")
-    evaluator = Evaluator(task.build_model(), task, strategy)
-    scores = test_scores.TestScores(task, evaluator, tmp_path)
-    for step in (5, 10):
-        scores.measure(step, lambda num_batches: None)
-    found = test_scores.read(tmp_path)
-    assert [row["step"] for row in found] == [5, 10]
-    assert found[0]["accuracy"] == found[1]["accuracy"]  # the repeated one counts
+    assert read_test_scores(tmp_path) == [{"step": 5, "accuracy": 0.1}]
+    log = MetricsLog(tmp_path)
+    for step, accuracy in ((5, 0.2), (10, 0.3)):
+        log.write_test_scores(step, {"accuracy": accuracy})
+    # Of a step that is repeated the last line counts.
+    assert [row["accuracy"] for row in read_test_scores(tmp_path)] == [0.2, 0.3]

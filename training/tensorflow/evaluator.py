@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from common.progress import progress_bar
 from data.batches import fill_rows
 from training.tensorflow.memory_prediction import part_of_batch, predicted_bytes
 from training.tensorflow.strategy import distribute
@@ -27,20 +28,25 @@ class Evaluator:
         self._step = lambda batch, state: task.sums(model, batch, state)
         self._next = tf.function(self._reduced, autograph=False)
 
-    def evaluate(self, batcher, on_progress=lambda num_batches: None) -> list:
+    def evaluate(self, batcher, title, on_batch=lambda: None, **bar) -> list:
         """The sums over all batches, NumPy values.
 
         Args:
-          batcher: of the split, with `evaluate()` and `num_batches`.
-          on_progress: called with a number of batches just done.
+          batcher: `data.batches.Batches` of the split.
+          title: of a progress bar.
+          on_batch: called after each batch.
+          **bar: further arguments of `common.progress.progress_bar`.
         """
         totals = None
         batches, state = self._batches(batcher)
-        for batch in batches:
-            sums, state = self._next(batch, state)
-            sums = [value.numpy() for value in sums]
-            totals = sums if totals is None else [*map(np.add, totals, sums)]
-            on_progress(1)
+        total, unit = batcher.num_batches, " batches"
+        with progress_bar(desc=title, total=total, unit=unit, **bar) as progress:
+            for batch in batches:
+                sums, state = self._next(batch, state)
+                sums = [value.numpy() for value in sums]
+                totals = sums if totals is None else [*map(np.add, totals, sums)]
+                progress.update()
+                on_batch()
         return totals
 
     def sample(self, batcher, count: int = 8) -> tuple[Callable, float]:
