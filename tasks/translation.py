@@ -151,8 +151,8 @@ class TranslationTask(Task):
         for number, restore in enumerate(each_checkpoint, start=1):
             restore()
             translator.refresh()
-            found, _ = translate(f"checkpoint {number}")
-            singles.append(score(found, references)[0])
+            texts, _ = translate(f"checkpoint {number}")
+            singles.append(score(texts, references)[0])
             logger.info("checkpoint %d: %s", number, singles[-1])
         if singles:
             mean = {

@@ -28,9 +28,8 @@ from training.cluster.interruption import EXIT_CODE, Interrupted  # noqa: E402
 def take_command(argv: list[str], commands: Iterable[str]) -> str:
     """Takes the command, the first argument, out of a command line."""
     if not argv[1:] or argv[1] not in commands:
-        found = argv[1] if argv[1:] else "nothing"
-        known = ", ".join(commands)
-        sys.exit(f"error: expected a command out of {known}; found {found}")
+        known, given = ", ".join(commands), ", ".join(argv[1:2]) or "nothing"
+        sys.exit(f"error: expected a command out of {known}; found {given}")
     return argv.pop(1)
 
 

@@ -168,7 +168,7 @@ class Agreement:
         wished = self._sum(tf.constant(wishes, tf.float32))
         return [bool(number) for number in wished.numpy()]
 
-    def same(self, number: int) -> bool:
+    def is_equal(self, number: int) -> bool:
         """Whether all workers have this number; waits for all workers to ask."""
         if self._total == 1:
             return True
@@ -177,7 +177,7 @@ class Agreement:
         return total**2 == self._total * squares
 
     @contextmanager
-    def own_errors(self):
+    def explaining_losses(self):
         """Within it, what TensorFlow raises where a worker is lost is a `UserError`."""
         try:
             yield

@@ -137,14 +137,14 @@ class Checkpoints:
           DamagedError: if none is sound, or there is none.
         """
         kinds = (LAST, BEST, RESUME)
-        found = [(step, kind) for kind in kinds for step in self.steps(kind)]
+        newest = [(step, kind) for kind in kinds for step in self.steps(kind)]
         # Stable: of one step, `last/` comes first.
-        found.sort(key=lambda checkpoint: checkpoint[0], reverse=True)
+        newest.sort(key=lambda checkpoint: checkpoint[0], reverse=True)
         damage = DamagedError(
             f"{self._folder}: expected the checkpoints of the run, found none; put "
             "them back, or train anew in another workdir"
         )
-        for step, kind in found:
+        for step, kind in newest:
             try:
                 return self._restore(self._folder / kind / str(step)), kind
             except DamagedError as error:

@@ -68,8 +68,11 @@ def test_one_process_agrees_with_itself():
 def test_only_a_lost_worker_is_called_lost():
     agreement = workers.Agreement(tf.distribute.OneDeviceStrategy("CPU:0"))
     agreement._total = 2
-    with pytest.raises(UserError, match="a worker was lost"), agreement.own_errors():
+    with (
+        pytest.raises(UserError, match="a worker was lost"),
+        agreement.explaining_losses(),
+    ):
         raise tf.errors.UnavailableError(None, None, "gone")
     full = tf.errors.ResourceExhaustedError(None, None, "No space left on device")
-    with pytest.raises(tf.errors.ResourceExhaustedError), agreement.own_errors():
+    with pytest.raises(tf.errors.ResourceExhaustedError), agreement.explaining_losses():
         raise full
