@@ -113,7 +113,7 @@ def load_run(
       attention: the form of attention to have, as in "linear-favor", instead of the
         run's; see `models.in_form`. The weights stay as they are, and none but inert
         ones may go unused. In the form that it has the run keeps its own fields.
-      strategy: to evaluate under; None for one device, which `predict` wants.
+      strategy: to evaluate under; None for one device, which `predict` needs.
       data_dir: where the run's data lies now, instead of the config's `data.dir`.
 
     Raises:

@@ -91,7 +91,7 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
         return (
             f"expected enough memory and disk, found too little ({text}); smaller "
-            "batches want less memory, as do shorter texts, and, in training, a larger "
+            "batches need less memory, as do shorter texts, and, in training, a larger "
             "--config.train.accumulate_steps"
         )
     return None

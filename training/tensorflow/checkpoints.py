@@ -1,11 +1,11 @@
 """Checkpoints of a run: the last validated ones, the best, and one to go on from."""
 
+import functools
 import json
 import logging
 import tempfile
 from collections.abc import Callable, Collection
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +48,20 @@ class OtherModelError(UserError):
 
 class RemovedError(DamagedError):
     """A checkpoint was removed while it was read."""
+
+
+def _again(read):
+    """The method, called anew where a training has just removed what it read: it then
+    finds what has taken its place."""
+
+    @functools.wraps(read)
+    def read_again(*arguments):
+        for _ in range(MOST_READINGS - 1):
+            with suppress(RemovedError):
+                return read(*arguments)
+        return read(*arguments)
+
+    return read_again
 
 
 class Checkpoints:
@@ -152,13 +166,14 @@ class Checkpoints:
                 damage = error
         raise damage
 
+    @_again
     def restore_best(self) -> None:
         """Restores the best checkpoint.
 
         Raises:
           UserError: if there is none.
         """
-        _read_again(lambda: self._restore(self._best()))
+        self._restore(self._best())
 
     def _best(self):
         steps = self.steps(BEST)
@@ -169,30 +184,25 @@ class Checkpoints:
             )
         return self._folder / BEST / str(steps[-1])
 
+    @_again
     def best_weights(self) -> dict[str, np.ndarray]:
         """The weights of the best checkpoint, by their variables' paths.
 
         Raises:
           UserError: if there is none.
         """
+        with _checked(self._best()) as folder:
+            reader = _reader(folder)
+            keys = filter(_is_weight, reader.get_variable_to_shape_map())
+            return {_path(key): reader.get_tensor(key) for key in keys}
 
-        def read():
-            with _checked(self._best()) as folder:
-                reader = _reader(folder)
-                keys = filter(_is_weight, reader.get_variable_to_shape_map())
-                return {_path(key): reader.get_tensor(key) for key in keys}
-
-        return _read_again(read)
-
+    @_again
     def restore_average(self, count: int) -> None:
         """Restores the mean of the weights of the last `count` checkpoints.
 
         Raises:
           UserError: if fewer are kept.
         """
-        _read_again(lambda: self._restore_average(count))
-
-    def _restore_average(self, count):
         weights = self.model.trainable_variables
         totals = [0.0] * len(weights)
         for restore in self.each_of_last(count):
@@ -220,7 +230,8 @@ class Checkpoints:
             )
         newest = steps[len(steps) - count :]
         return [
-            partial(self._restore, self._folder / LAST / str(step)) for step in newest
+            functools.partial(self._restore, self._folder / LAST / str(step))
+            for step in newest
         ]
 
     def _restore(self, folder) -> RunState:
@@ -301,17 +312,6 @@ def _remove(folder):
     if not is_remote(folder):
         folder = folder.rename(folder.with_name(f"{UNFINISHED}{folder.name}"))
     remove_folder(folder)
-
-
-def _read_again(read):
-    """What `read` returns; it is called anew where a training has just removed what it
-    read, and finds what has taken its place."""
-    for _ in range(MOST_READINGS - 1):
-        try:
-            return read()
-        except RemovedError:
-            continue
-    return read()
 
 
 @contextmanager
