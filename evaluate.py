@@ -37,10 +37,10 @@ def main():
     from reporting.evaluation import markdown
     from evaluation.evaluate import evaluate
 
-    result, found = evaluate(
+    result, evaluation = evaluate(
         split=SPLIT.value, strategy=make_strategy(), **run_arguments()
     )
-    print(markdown(found), file=sys.stderr)
+    print(markdown(evaluation), file=sys.stderr)
     print(json.dumps(result))
 
 

@@ -5,6 +5,7 @@ import importlib.util
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import keras
@@ -26,9 +27,10 @@ from models.convert import fold_rotations
 from models.products import Product
 from tasks import translation
 from tasks.classification import ClassificationTask
-from training.memory import predicted_bytes, shortage
-from training.strategy import make_strategy
-from training.trainer import Trainer, one_device_trainer
+from tasks.task import Task
+from training.tensorflow.memory_prediction import predicted_bytes, shortage
+from training.tensorflow.strategy import make_strategy
+from training.tensorflow.trainer import Trainer, one_device_trainer
 
 
 class Setting(NamedTuple):
@@ -201,12 +203,15 @@ def make_trainer(
     if setting.task == "translation":
         settings = multi30k.get_config().train
         smoothing = settings.label_smoothing
-        losses = functools.partial(translation.losses, label_smoothing=smoothing)
+        task = SimpleNamespace(
+            losses=functools.partial(translation.losses, label_smoothing=smoothing),
+            initial_state=Task.initial_state,
+        )
     else:
-        settings, losses = char_imdb.get_config().train, ClassificationTask.losses
+        settings, task = char_imdb.get_config().train, ClassificationTask
     return one_device_trainer(
         lambda: _build(name, setting),
-        losses,
+        task,
         settings,
         tf.data.Dataset.from_tensors(batch).repeat(),
         setting.xla,

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.timing import interleave
 from tasks import TASKS
 from training import config as configuration
-from training.trainer import one_device_trainer
+from training.tensorflow.trainer import one_device_trainer
 
 # In a round: enough batches that those prefetched while training do not count.
 BATCHES, UPDATES = 50, 4
@@ -48,7 +48,7 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
         batches = iter(batcher.train(seed=0))
         trainer, iterator = one_device_trainer(
             task.build_model,
-            task.losses,
+            task,
             config.train,
             batcher.train(seed=0),
             fillers=batcher.fillers,

@@ -25,7 +25,7 @@ def measure(
 
     A row's peak is that of the whole process, TensorFlow and weights included, after
     two calls; on a GPU, of that GPU's memory. `predicted_memory_mb` is what the process
-    held before the calls and what `training.memory` says that a call takes.
+    held before the calls and what `predicted_bytes` says that a call takes.
     Ratios of memory are to the Transformer's peak, to the literal form's and to that of
     the lower bound without attention, where they were measured before: smaller is
     better. A model that this machine may have no memory for, or whose process ends, has

@@ -11,7 +11,7 @@ from common.paths import write_whole
 from common.paths import check_writable_folder
 from models import count_parameters
 from evaluation.run import load_run
-from training.strategy import announce
+from training.tensorflow.strategy import announce
 from tasks.task import Evaluation
 
 EVALUATION_SPLITS = ("validation", "test")
@@ -56,19 +56,19 @@ def evaluate(
         )
     run = load_run(workdir, average_checkpoints, decode, attention, strategy, data_dir)
     announce(run.strategy)
-    is_kept = True
+    problem = None
     try:
         check_writable_folder(run.workdir / "results", "--workdir")
     except UserError as error:
-        is_kept = False
+        problem = error
         logger.warning("warning: %s; the result is not kept in a file", error)
     result, evaluation = _evaluate(run, split, average_checkpoints)
-    if is_kept:
-        name = result_name(split, average_checkpoints, decode, attention)
-        try:
+    name = result_name(split, average_checkpoints, decode, attention)
+    try:
+        if problem is None:
             _keep(run, name, result, evaluation)
-        except OSError as error:
-            logger.warning("warning: the result is not kept in a file: %s", error)
+    except OSError as error:
+        logger.warning("warning: the result is not kept in a file: %s", error)
     return result, evaluation
 
 

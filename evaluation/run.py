@@ -4,9 +4,13 @@ import common.backend  # noqa: F401 - TensorFlow imports Keras
 
 # isort: split
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
+import keras
 import tensorflow as tf
+from ml_collections import ConfigDict
 
 from common.errors import UserError
 from common.paths import make_path
@@ -14,12 +18,14 @@ from export.text_model import TextModel, list_of_texts
 from models import attention_kind, in_form, variant_config
 from models.convert import fold_rotations
 from tasks import TASKS
+from tasks.task import Task
 from training import config as configuration
 from training import workdir as workdirs
-from training.checkpoints import Checkpoints, OtherModelError
-from training.strategy import make_strategy
+from training.tensorflow.checkpoints import Checkpoints, OtherModelError
+from training.tensorflow.strategy import make_strategy
 
 
+@dataclass
 class Run:
     """What a workdir holds, restored.
 
@@ -27,20 +33,22 @@ class Run:
       workdir: where it lies.
       config: of the run.
       task: a `tasks.task.Task`.
-      tokenizer: of the task.
       model: with the restored weights.
       checkpoints: to restore others, before the first text is answered.
       strategy: that the model was made under.
     """
 
-    def __init__(self, workdir, config, task, model, checkpoints, strategy):
-        self.workdir = workdir
-        self.config = config
-        self.task = task
-        self.tokenizer = task.tokenizer
-        self.model = model
-        self.checkpoints = checkpoints
-        self.strategy = strategy
+    workdir: Path
+    config: ConfigDict
+    task: Task
+    model: keras.Model
+    checkpoints: Checkpoints
+    strategy: tf.distribute.Strategy
+
+    @property
+    def tokenizer(self):
+        """That of the task."""
+        return self.task.tokenizer
 
     @cached_property
     def text_model(self) -> TextModel:
@@ -105,7 +113,7 @@ def load_run(
       attention: the form of attention to have, as in "linear-favor", instead of the
         run's; see `models.in_form`. The weights stay as they are, and none but inert
         ones may go unused. In the form that it has the run keeps its own fields.
-      strategy: to evaluate under; None for one device, which `predict` wants.
+      strategy: to evaluate under; None for one device, which `predict` needs.
       data_dir: where the run's data lies now, instead of the config's `data.dir`.
 
     Raises:

@@ -19,7 +19,7 @@ from reproduction.experiment import Experiment, Folder
 from reproduction.running import run_all
 from tasks import TASKS
 from training import config as configuration
-from training.trainer import one_device_trainer
+from training.tensorflow.trainer import one_device_trainer
 
 LISTOPS = Experiment("listops", "listops", "laptop")
 # The paper's, and its future work.
@@ -115,7 +115,7 @@ def _updates(task):
     """A function that takes a few training steps of a new model."""
     trainer, iterator = one_device_trainer(
         task.build_model,
-        task.losses,
+        task,
         task.config.train,
         task.training_batches().train(seed=0),
     )

@@ -13,7 +13,7 @@ from reproduction.facts import facts
 from reproduction.running import Job, write_json
 from reproduction.scales import Scale
 from training.cluster.lock import locked
-from training.strategy import describe, make_strategy
+from training.tensorflow.strategy import describe, make_strategy
 
 SPEED, MEMORY = "speed", "memory"
 

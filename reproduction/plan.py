@@ -20,9 +20,9 @@ from reproduction.sheet import Column, Sheet
 from tasks import TASKS
 from training import cli
 from training.config import check
-from training.evaluator import Evaluator
-from training.strategy import make_strategy
-from training.trainer import Trainer
+from training.tensorflow.evaluator import Evaluator
+from training.tensorflow.strategy import make_strategy
+from training.tensorflow.trainer import Trainer
 
 NAME = "plan.json"
 TO_RUN = "to run"
@@ -169,7 +169,7 @@ def _costs(experiment, config, strategy):
     train, settings = task.training_batches(), config.train
     with strategy.scope():
         model = task.build_model()
-    trainer = Trainer(model, task.losses, settings, strategy)
+    trainer = Trainer(model, task, settings, strategy)
     iterator = trainer.iterate(train.train(config.seed), train.fillers)
     trainer.train(iterator, WARM)
     setup = time.monotonic() - start
@@ -184,7 +184,7 @@ def _costs(experiment, config, strategy):
     if experiment.test_at_validations:
         validated.append("test")
     seconds = setup + steps * update
-    evaluator = Evaluator(model, task.sums, strategy)
+    evaluator = Evaluator(model, task, strategy)
     for split in validated:
         call, times = evaluator.sample(task.evaluation_batches(split))
         seconds += _seconds(call, validations * times)

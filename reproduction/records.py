@@ -10,10 +10,10 @@ from common.json_files import check_numbers, read_object, read_rows
 from common.paths import make_path
 from tasks import TASKS
 from tasks.task import Task
-from training import metrics_log, test_scores
-from training.checkpoints import STATE
+from training import metrics_log
 from training.config import FIELDS, flatten
 from training.metrics import METRICS
+from training.run_state import STATE
 from training.workdir import CONFIG
 from training.workdir import UNFINISHED as HALF_KEPT
 
@@ -151,7 +151,7 @@ def read(workdir: Path, folder: Path | None = None) -> Record | None:
         config=config,
         validations=[row for row in rows if row.get("split") == "validation"],
         training=[row for row in rows if row.get("split") == "train"],
-        test_scores=test_scores.read(workdir),
+        test_scores=metrics_log.read_test_scores(workdir),
         results={
             path.stem: result
             for path in sorted((workdir / "results").glob("*.json"))

@@ -28,7 +28,7 @@ from training import cli
 from training import workdir as workdirs
 from training.cluster.interruption import EXIT_CODE, SIGNALS, Interrupted
 from training.cluster.lock import LockedError, locked
-from training.strategy import describe, make_strategy
+from training.tensorflow.strategy import describe, make_strategy
 from training.train import train_and_evaluate
 
 LOCK = "reproduce.lock"
@@ -115,7 +115,7 @@ def run_all(
     Args:
       experiments: without two of one name.
       folder: where data and runs lie. What has no data is left out.
-      strategy, tpu: as for `training.strategy.make_strategy`.
+      strategy, tpu: as for `training.tensorflow.strategy.make_strategy`.
       after_each: see `do_all`.
 
     Raises:

@@ -1,10 +1,9 @@
 """One class for a text."""
 
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
 from common.fields import below, fail
-from common.progress import progress_bar
 from data.buckets import FIELDS as BUCKET_FIELDS
 from data.buckets import Buckets
 from data.classification import ClassificationData
@@ -12,9 +11,9 @@ from data.packed import FILLER_TARGET
 from export.classifier import TextClassifier
 from models import build_classifier, can_encode
 from tasks.task import Evaluation, Table, Task
-from training.evaluator import Evaluator
-from training.losses import cross_entropy
+from training.losses import cross_entropy, first_choice
 from training.metrics import Totals
+from training.tensorflow.evaluator import Evaluator
 
 
 class ClassificationTask(Task):
@@ -54,28 +53,25 @@ class ClassificationTask(Task):
         return self.data.batcher(split, self.evaluation_batch_size)
 
     @staticmethod
-    def losses(model, batch, training):
+    def losses(model, batch, state, training):
         """See `Task.losses`; (batch,) each."""
         targets = batch["targets"]
         logits = model(batch["inputs"], training=training)
-        right = tf.argmax(logits, axis=1, output_type=targets.dtype) == targets
-        return cross_entropy(targets, logits), right, targets != FILLER_TARGET
+        right = first_choice(logits) == targets
+        return cross_entropy(targets, logits), right, targets != FILLER_TARGET, state
 
-    def sums(self, model, batch):
+    @staticmethod
+    def sums(model, batch, state):
         """Summed loss, and the confusion matrix, int64 (classes, classes): how many
         examples of the row's class were given the column's."""
         targets = batch["targets"]
-        real = targets != FILLER_TARGET
         logits = model(batch["inputs"], training=False)
-        confusion = tf.math.confusion_matrix(
-            tf.maximum(targets, 0),
-            tf.argmax(logits, axis=1),
-            model.num_classes,
-            weights=tf.cast(real, tf.int64),
-            dtype=tf.int64,
-        )
-        losses = cross_entropy(targets, logits) * tf.cast(real, tf.float32)
-        return tf.reduce_sum(losses), confusion
+        # A filler row is of no class.
+        classes = ops.one_hot(targets, model.num_classes, dtype="int64")
+        choices = ops.one_hot(first_choice(logits), model.num_classes, dtype="int64")
+        confusion = ops.sum(classes[:, :, None] * choices[:, None], axis=0)
+        real = ops.cast(targets != FILLER_TARGET, "float32")
+        return (ops.sum(cross_entropy(targets, logits) * real), confusion), state
 
     def totals(self, sums):
         loss, confusion = sums
@@ -83,11 +79,9 @@ class ClassificationTask(Task):
 
     def evaluate(self, model, split, strategy, each_checkpoint=()):
         """Accuracy and loss; a table of the classes."""
-        batcher = self.evaluation_batches(split)
-        with progress_bar(
-            desc=f"evaluating {split}", total=batcher.num_batches, unit=" batches"
-        ) as bar:
-            sums = Evaluator(model, self.sums, strategy).evaluate(batcher, bar.update)
+        batches = self.evaluation_batches(split)
+        evaluator = Evaluator(model, self, strategy)
+        sums = evaluator.evaluate(batches, f"evaluating {split}")
         totals = self.totals(sums)
         scores = {"examples": totals.targets, **totals.metrics()}
         return Evaluation(scores, [per_class_table(sums[1], self.data.class_names)])

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from common.fields import Field
 from data.tokenizers import make_tokenizer
 from export.text_model import TextModel
-from training.evaluator import Evaluator
+from training.losses import masked_sums
 from training.metrics import Totals
+from training.tensorflow.evaluator import Evaluator
 
 
 class Table(NamedTuple):
@@ -112,18 +113,46 @@ class Task(ABC):
     def evaluation_batches(self, split: str):
         """Batches of "validation" or "test"."""
 
-    @abstractmethod
-    def losses(self, model, batch, training: bool):
-        """Loss of each target, whether the model's first choice is right, and whether
-        there is a target; tensors of one shape."""
+    @staticmethod
+    def initial_state(batch_size: int):
+        """What a first batch starts from; most tasks carry nothing.
+
+        A task whose batches are segments that go on from one another, row by row,
+        carries a state from each to the next. It then deals batches of one number of
+        rows. Training keeps the state in checkpoints. Each evaluation of a split starts
+        anew, and so does whatever answers texts.
+
+        Args:
+          batch_size: rows of a batch, or of a device's part of it.
+
+        Returns:
+          Tensors of `batch_size` rows, in a structure of tuples, lists and dicts.
+        """
+        return ()
 
     @abstractmethod
-    def sums(self, model, batch) -> tuple:
-        """Tensors that are added up over the batches of a split."""
+    def losses(self, model, batch, state, training: bool):
+        """A batch's losses, computed by `keras.ops`.
 
-    @abstractmethod
+        Args:
+          model: of the task.
+          batch: as `data` describes it.
+          state: from `initial_state`, or that after the batch before.
+          training: whether dropout is on.
+
+        Returns:
+          Loss of each target, whether the model's first choice is right, and whether
+          there is a target, of one shape; then the state after the batch.
+        """
+
+    def sums(self, model, batch, state) -> tuple:
+        """Tensors that are added up over the batches of a split, and the next state."""
+        *losses, state = self.losses(model, batch, state, training=False)
+        return masked_sums(*losses), state
+
     def totals(self, sums) -> Totals:
         """The `Totals` of those sums, NumPy values."""
+        return Totals(*map(float, sums))
 
     @abstractmethod
     def evaluate(
@@ -145,7 +174,7 @@ class Task(ABC):
         Returns:
           A function that does it, and how many times as long the whole takes.
         """
-        evaluator = Evaluator(model, self.sums, strategy)
+        evaluator = Evaluator(model, self, strategy)
         return evaluator.sample(self.evaluation_batches(split))
 
     @abstractmethod

@@ -4,7 +4,7 @@ import logging
 import statistics
 import time
 
-import tensorflow as tf
+from keras import ops
 
 from common.fields import (
     below,
@@ -28,9 +28,8 @@ from decoding.translation import Translator, longest_source
 from export.translator import TextTranslator
 from models import build_encoder_decoder, can_decode
 from tasks.task import Evaluation, Table, Task
-from training.losses import masked_sums, smoothed_cross_entropy
-from training.metrics import Totals
-from training.strategy import is_tpu
+from training.losses import first_choice, smoothed_cross_entropy
+from training.tensorflow.strategy import is_tpu
 
 NUM_SAMPLES = 3
 
@@ -54,17 +53,16 @@ SEARCH = {
 }
 
 
-def losses(model, batch, training, label_smoothing):
+def losses(model, batch, state, training, label_smoothing):
     """Smoothed losses, right tokens and real tokens, (batch, length) each."""
     targets = batch["targets"]
-    start = tf.fill([tf.shape(targets)[0], 1], START)
-    before = tf.concat([start, targets[:, :-1]], axis=1)
+    start = ops.full_like(targets[:, :1], START)
+    before = ops.concatenate([start, targets[:, :-1]], axis=1)
     # Where a target has ended there is nothing to see.
-    before = tf.where(targets == PADDING, PADDING, before)
+    before = ops.where(targets == PADDING, PADDING, before)
     logits = model(batch["inputs"], before, training=training)
-    found = smoothed_cross_entropy(targets, logits, label_smoothing)
-    right = tf.argmax(logits, axis=2, output_type=targets.dtype) == targets
-    return found, right, targets != PADDING
+    smoothed = smoothed_cross_entropy(targets, logits, label_smoothing)
+    return smoothed, first_choice(logits) == targets, targets != PADDING, state
 
 
 class TranslationTask(Task):
@@ -120,17 +118,10 @@ class TranslationTask(Task):
         unit = self.config.train.batch_unit
         return self.data.evaluation(split, self.evaluation_batch_size, unit)
 
-    def losses(self, model, batch, training):
+    def losses(self, model, batch, state, training):
         """See `Task.losses`; (batch, length) each, the loss smoothed."""
         smoothing = self.config.train.label_smoothing
-        return losses(model, batch, training, smoothing)
-
-    def sums(self, model, batch):
-        """Summed loss, right tokens, and tokens."""
-        return masked_sums(*self.losses(model, batch, training=False))
-
-    def totals(self, sums):
-        return Totals(*(float(value) for value in sums))
+        return losses(model, batch, state, training, smoothing)
 
     def evaluate(self, model, split, strategy, each_checkpoint=()):
         """BLEU three ways and chrF, beside the paper's figure; the hypotheses."""
@@ -159,8 +150,8 @@ class TranslationTask(Task):
         for number, restore in enumerate(each_checkpoint, start=1):
             restore()
             translator.refresh()
-            found, _ = translate(f"checkpoint {number}")
-            singles.append(score(found, references)[0])
+            texts, _ = translate(f"checkpoint {number}")
+            singles.append(score(texts, references)[0])
             logger.info("checkpoint %d: %s", number, singles[-1])
         if singles:
             mean = {

@@ -98,7 +98,7 @@ def run(name, folder):
         tf.config.list_physical_devices("CPU")[0],
         [tf.config.LogicalDeviceConfiguration()] * num_devices,
     )
-    from training.strategy import make_strategy
+    from training.tensorflow.strategy import make_strategy
     from training.train import train_and_evaluate
 
     config = importlib.import_module(f"configs.{task}").get_config(variant)

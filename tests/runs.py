@@ -3,7 +3,8 @@
 from tasks import TASKS
 from tests.models.builders import randomize
 from training import workdir as workdirs
-from training.checkpoints import BEST, Checkpoints, RunState
+from training.run_state import BEST, RunState
+from training.tensorflow.checkpoints import Checkpoints
 
 
 def untrained(config, workdir):

@@ -10,7 +10,9 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.plugin_event_accumulator import (
+    EventAccumulator,
+)
 
 from common import streams
 from tests import forked, scripts, translation
@@ -25,7 +27,12 @@ OFTEN = {
     "train.steps_per_loop": 1,
     "train.keep_checkpoints": 2,
 }
-LISTOPS = {**OFTEN, "train.epochs": 2, "train.validate_every": 10}
+LISTOPS = {
+    **OFTEN,
+    "data.bucket_lengths": "(24,)",
+    "train.epochs": 1,
+    "train.validate_every": 10,
+}
 # Time for a signal to arrive before the end.
 LONG = {
     **LISTOPS,
@@ -36,7 +43,7 @@ LONG = {
 NUMBERS = {
     **OFTEN,
     "data.bucket_lengths": "(24,)",
-    "train.steps": 30,
+    "train.steps": 20,
     "train.validate_every": 10,
 }
 
@@ -129,6 +136,11 @@ def check_kills(trained, tmp_path, moments):
     return kills
 
 
+@pytest.mark.parametrize(
+    "trained",
+    [pytest.param("classifier", marks=pytest.mark.long), "translator"],
+    indirect=True,
+)
 def test_killed_while_saving_and_while_validating(trained, tmp_path):
     assert check_kills(trained, tmp_path, [saving, validating]) == 2
 

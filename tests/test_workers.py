@@ -15,15 +15,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.script]
 # Replicas draw dropout masks of their own: no curve would be the same.
 CLASSIFIER = {
     "model.dropout": 0.0,
-    "train.epochs": 3,
+    "data.bucket_lengths": "(24,)",
+    "train.epochs": 2,
     "train.log_every": 5,
     "train.steps_per_loop": 5,
 }
 TRANSLATOR = {
     "model.dropout": 0.0,
-    "train.steps": 50,
+    "train.steps": 20,
     "data.bucket_lengths": "(24,)",
-    "train.validate_every": 25,
+    "train.validate_every": 10,
     "train.log_every": 5,
     "train.steps_per_loop": 5,
 }

@@ -4,24 +4,28 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
+from ml_collections import ConfigDict
 
 from common.fields import choice, integer
+from configs import listops
 from data import DATASETS
 from data.batches import Batches
 from data.rows import GoodRows, Line
 from export.signatures import TEXT, padded, signature
 from export.text_model import TextModel
-from models import ARCHITECTURES
+from models import ARCHITECTURES, variant_config
 from models.architecture import Architecture, Variant
-from models.attention import MECHANISMS
+from models.attention import OPERATORS
 from models.layers.dense import seeded_dense
 from models.layers.embedding import TokenEmbedding
 from models.seeds import derive_seed
 from tasks import TASKS
 from tasks.task import Evaluation, Table, Task
-from tests.models.toy_attention import MeanAttention
-from training.losses import cross_entropy, masked_sums
-from training.metrics import Totals
+from training.losses import cross_entropy, first_choice
+from training.tensorflow.evaluator import Evaluator
+
+# Of a tokenizer of bytes: padding and 256 values.
+VOCABULARY_SIZE = 257
 
 
 @keras.saving.register_keras_serializable("toy")
@@ -156,24 +160,16 @@ class NextByteTask(Task):
     def evaluation_batches(self, split):
         return self._batches(split)
 
-    def losses(self, model, batch, training):
+    def losses(self, model, batch, state, training):
         targets = batch["targets"]
         logits = model(batch["inputs"], training=training)
-        right = tf.argmax(logits, axis=2, output_type=targets.dtype) == targets
-        return cross_entropy(targets, logits), right, targets != 0
-
-    def sums(self, model, batch):
-        return masked_sums(*self.losses(model, batch, training=False))
-
-    def totals(self, sums):
-        return Totals(*(float(value) for value in sums))
+        right = first_choice(logits) == targets
+        return cross_entropy(targets, logits), right, targets != 0, state
 
     def evaluate(self, model, split, strategy, each_checkpoint=()):
         batches = self.evaluation_batches(split)
-        sums = [
-            [float(x) for x in self.sums(model, batch)] for batch in batches.evaluate()
-        ]
-        metrics = self.totals(np.sum(sums, axis=0)).metrics()
+        sums = Evaluator(model, self, strategy).evaluate(batches, "toy")
+        metrics = self.totals(sums).metrics()
         perplexity = float(np.exp(metrics["loss"]))
         scores = {"examples": batches.num_examples, "perplexity": perplexity}
         return Evaluation(
@@ -208,10 +204,89 @@ class NextByte(TextModel):
         return chr(outputs["next"])
 
 
+class SegmentBatches(LineBatches):
+    """Segments of the same texts, one after the other: row i of each goes on from row
+    i of the batch before."""
+
+    def __init__(self, texts, batch_size, length):
+        streams = texts.reshape(batch_size, -1)
+        count = (streams.shape[1] - 1) // length
+        cut = [streams[:, i * length : (i + 1) * length + 1] for i in range(count)]
+        super().__init__(np.concatenate(cut), batch_size)
+
+
+class NextByteOfSegmentTask(NextByteTask):
+    """It carries how often each row has had each byte, which raises its logit."""
+
+    length = 10
+
+    @staticmethod
+    def initial_state(batch_size):
+        return {"counts": ops.zeros([batch_size, VOCABULARY_SIZE], "float32")}
+
+    def _batches(self, split):
+        rows = super()._batches(split).rows
+        return SegmentBatches(rows, self.config.train.batch_size, self.length)
+
+    def losses(self, model, batch, state, training):
+        inputs, targets, counts = batch["inputs"], batch["targets"], state["counts"]
+        logits = model(inputs, training=training) + ops.log1p(counts)[:, None]
+        losses = cross_entropy(targets, logits)
+        new = ops.sum(ops.one_hot(inputs, VOCABULARY_SIZE), axis=1)
+        state = {"counts": counts + new}
+        return losses, first_choice(logits) == targets, targets != 0, state
+
+
 def register(monkeypatch):
     """The one line each, undone when the test ends."""
-    for mechanisms in MECHANISMS.values():
-        monkeypatch.setitem(mechanisms, "mean", MeanAttention)
     monkeypatch.setitem(ARCHITECTURES, "bag", BAG)
     monkeypatch.setitem(DATASETS, "counting", counting)
     monkeypatch.setitem(TASKS, "next_byte", NextByteTask)
+    monkeypatch.setitem(TASKS, "next_byte_of_segment", NextByteOfSegmentTask)
+
+
+def register_attention(monkeypatch):
+    """As `register`."""
+    from tests.models.toy_attention import CosineOperator
+
+    monkeypatch.setitem(OPERATORS, "cosine", CosineOperator)
+
+
+def counting_config(kind="next_byte", **changes):
+    """The config of a task that reads `counting`."""
+    train = {
+        name: x for name, x in listops.get_config().train.items() if name != "steps"
+    }
+    config = ConfigDict(
+        {
+            "task": "counting",
+            "kind": kind,
+            "variant": "bag-8",
+            "seed": 0,
+            "model": {
+                **variant_config("bag-8"),
+                "hidden_dim": 16,
+                "num_heads": 2,
+                "ffn_dim": 32,
+                "dropout": 0.0,
+                "dtype": "float32",
+            },
+            "data": {
+                "dataset": "counting",
+                "source": "made",
+                "tokenizer": "bytes",
+                "on_error": "fail",
+                "cache_dir": "unused",
+                "num_lines": 40,
+            },
+            "train": {
+                **train,
+                "batch_size": 8,
+                "epochs": 20,
+                "learning_rate_max": 1.0,
+                "warmup_steps": 10,
+            },
+        }
+    )
+    config.update_from_flattened_dict(changes)
+    return config

@@ -1,6 +1,5 @@
 """What the scripts share: quiet logs, and mistakes of the user in one line."""
 
-import ast
 import errno
 import logging
 import os
@@ -29,9 +28,8 @@ from training.cluster.interruption import EXIT_CODE, Interrupted  # noqa: E402
 def take_command(argv: list[str], commands: Iterable[str]) -> str:
     """Takes the command, the first argument, out of a command line."""
     if not argv[1:] or argv[1] not in commands:
-        found = argv[1] if argv[1:] else "nothing"
-        known = ", ".join(commands)
-        sys.exit(f"error: expected a command out of {known}; found {found}")
+        known, given = ", ".join(commands), ", ".join(argv[1:2]) or "nothing"
+        sys.exit(f"error: expected a command out of {known}; found {given}")
     return argv.pop(1)
 
 
@@ -93,7 +91,7 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
         return (
             f"expected enough memory and disk, found too little ({text}); smaller "
-            "batches want less memory, as do shorter texts, and, in training, a larger "
+            "batches need less memory, as do shorter texts, and, in training, a larger "
             "--config.train.accumulate_steps"
         )
     return None
@@ -103,7 +101,7 @@ def define_strategy(*names: str) -> Callable:
     """Defines flags that say where to run; a function for `main` that makes that.
 
     Args:
-      names: of strategies to choose from, see `training.strategy.make_strategy`.
+      names: of strategies to choose from, see `make_strategy`.
     """
     name = flags.DEFINE_enum("strategy", "auto", names, "Where to run.")
     tpu = flags.DEFINE_string("tpu", "", 'Name of the TPU; "local" on a TPU VM.')
@@ -114,7 +112,7 @@ def define_strategy(*names: str) -> Callable:
     )
 
     def make():
-        from training.strategy import make_strategy
+        from training.tensorflow.strategy import make_strategy
 
         return make_strategy(name.value, tpu.value)
 
@@ -182,44 +180,27 @@ def parse_flags(argv: list[str], values: flags.FlagValues = flags.FLAGS) -> list
 
     Raises:
       UserError: for what absl or ml_collections refuse, in their words, and for flags
-        of config fields that do not exist or are given twice.
+        of config fields that do not exist.
     """
     try:
-        if "config" in values:
-            _check_config_flags(argv, values["config"])
         remaining = values(argv)
         if "config" in values and values["config"].value is not None:
+            dict(values["config"].value)  # only now is an unreadable file noticed
             _check_given_buckets(values["config"])
         return remaining
-    except (flags.Error, OSError, ValueError) as error:
+    except (flags.Error, OSError, ValueError, MemoryError, RecursionError) as error:
         raise UserError(" ".join(str(error).split())) from None
-
-
-def _check_config_flags(argv, config_flag):
-    """ml_collections names only a part of a field that does not exist."""
-    seen = set()
-    config = _config_of(argv, config_flag)
-    for number, argument in enumerate(argv):
-        name, found = _field(argument), config
-        if number == 0 or not name:
-            continue
-        for part in name.split("."):
-            if not hasattr(found, "keys") or part not in found:
-                raise UserError(
-                    f"--config.{name}: expected a field of the config, found none"
-                )
-            found = found[part]
-        # ml_collections would string them together; of others the last one holds.
-        if name in seen and isinstance(found, tuple):
-            raise UserError(f"--config.{name}: expected once, found it again")
-        seen.add(name)
-        if isinstance(found, tuple):
-            _, given, value = argument.partition("=")
-            value = value if given else "".join(argv[number + 1 : number + 2])
-            try:
-                ast.literal_eval(value.strip())
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                fail(name, "whole numbers in brackets, as in (8,16)", value)
+    except (AttributeError, LookupError, TypeError) as error:
+        # ml_collections names only a part of a field that does not exist, or none.
+        part = str(error).rpartition(" ")[2].strip("\"'")
+        names = [argument.split("=")[0].lstrip("-") for argument in argv[1:]]
+        names = [name for name in names if name.removeprefix("no")[:7] == "config."]
+        names = [name for name in names if part in name] or names
+        if not names:
+            raise
+        raise UserError(
+            f"--{', --'.join(names)}: expected a field of the config, found none"
+        ) from None
 
 
 def _check_given_buckets(config_flag):
@@ -232,22 +213,3 @@ def _check_given_buckets(config_flag):
             f"increasing lengths that end at data.max_length={limit}",
             given,
         )
-
-
-def _field(argument):
-    """The field that an argument sets, as in --config.train.steps=5; else None."""
-    name = argument.split("=")[0].lstrip("-").removeprefix("no")
-    is_flag = argument.startswith("-") and name.startswith("config.")
-    return name.removeprefix("config.") if is_flag else None
-
-
-def _config_of(argv, config_flag):
-    """The config that a command line names, before any field is set."""
-    for number, argument in enumerate(argv):
-        name, given, value = argument.partition("=")
-        if name in ("-config", "--config"):
-            value = value if given else "".join(argv[number + 1 : number + 2])
-            config = config_flag.parser.parse(value)
-            dict(config)  # only now is a file noticed that cannot be read
-            return config
-    return {}

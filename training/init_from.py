@@ -5,7 +5,7 @@ import logging
 from common.errors import UserError
 from common.paths import make_path
 from training import workdir as workdirs
-from training.checkpoints import Checkpoints
+from training.tensorflow.checkpoints import Checkpoints
 
 logger = logging.getLogger("transevolve")
 
@@ -26,12 +26,12 @@ def take_weights(model, tokenizer, workdir) -> None:
     workdir = make_path(workdir, "--config.train.init_from")
     try:
         _, other = workdirs.read(workdir)
-        found = Checkpoints(workdir, model).best_weights()
+        stored = Checkpoints(workdir, model).best_weights()
     except UserError as error:
         raise UserError(f"--config.train.init_from: {error}") from None
     taken, left = [], []
     for weight in model.trainable_variables:
-        value = found.get(weight.path)
+        value = stored.get(weight.path)
         if value is None:
             left.append(f"{weight.path} (not there)")
         elif value.shape != tuple(weight.shape):

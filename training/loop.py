@@ -4,16 +4,17 @@ import logging
 import math
 import statistics
 import time
-from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from common.fields import parse_interval
 from common.progress import progress_bar
+from data.batches import Batches
 from data.rows import DataError
-from training.checkpoints import BEST, LAST, RESUME
 from training.cluster.interruption import Interrupted
-from training.metrics import Totals
-from training.strategy import is_tpu
-from training.trainer import NotFiniteError
+from training.metrics import NotFiniteError, Totals
+from training.metrics_log import MetricsLog
+from training.run_state import BEST, LAST, RESUME, RunState
 
 # In nats; a hundred times as much is more than untrained models have.
 SMALL_LOSS = 0.1
@@ -21,48 +22,37 @@ SMALL_LOSS = 0.1
 logger = logging.getLogger("transevolve")
 
 
+@dataclass
 class Loop:
     """Training from a state to the end, with validation, checkpoints and a log.
 
-    Args:
+    Attributes:
       task: a `tasks.task.Task`.
       trainer, evaluator: of its model.
       training_batches, validation_batches: of the task.
       checkpoints: to save to.
       log: a `MetricsLog`; None where another worker writes.
-      state: a `RunState`, where to begin; it moves along.
+      state: where to begin; it moves along.
       agreement: of the workers.
       profile: a `Profile` of some of its steps, or None.
-      test_scores: a `TestScores`, measured at each validation, or None.
+      test_batches: evaluated at each validation, or None. They choose nothing.
     """
 
-    def __init__(
-        self,
-        task,
-        trainer,
-        evaluator,
-        training_batches,
-        validation_batches,
-        checkpoints,
-        log,
-        state,
-        agreement,
-        profile=None,
-        test_scores=None,
-    ):
-        self.task = task
-        self.trainer = trainer
-        self.evaluator = evaluator
-        self.training_batches = training_batches
-        self.validation_batches = validation_batches
-        self.checkpoints = checkpoints
-        self.log = log
-        self.state = state
-        self._agreement = agreement
-        self._profile = profile
-        self._test_scores = test_scores
-        self.settings = task.config.train
-        self._saved = (state.step, time.monotonic())
+    task: Any
+    trainer: Any
+    evaluator: Any
+    training_batches: Batches
+    validation_batches: Batches
+    checkpoints: Any
+    log: MetricsLog | None
+    state: RunState
+    agreement: Any
+    profile: Any = None
+    test_batches: Batches | None = None
+
+    def __post_init__(self):
+        self.settings = self.task.config.train
+        self._saved = (self.state.step, time.monotonic())
         self._saves = []
         self._lowest_loss = math.inf
 
@@ -78,8 +68,8 @@ class Loop:
           DataError: for bad input that comes late in a stream.
         """
         state, start = self.state, time.monotonic()
-        if self._profile is not None:
-            self._profile.check(state.step, self._total)
+        if self.profile is not None:
+            self.profile.check(state.step, self._total)
         batches = self.training_batches.train(self.task.config.seed, state.step)
         try:
             with (
@@ -89,7 +79,7 @@ class Loop:
                     total=self._total,
                     initial=state.step,
                     unit=" steps",
-                    disable=not self._agreement.is_chief,
+                    disable=not self.agreement.is_chief,
                 ) as bar,
             ):
                 self._train(batches, interruption, bar)
@@ -117,8 +107,8 @@ class Loop:
                 ) from None
             raise
         finally:
-            if self._profile is not None:
-                self._profile.close()
+            if self.profile is not None:
+                self.profile.close()
             if self.log is not None:
                 self.log.close()
 
@@ -126,12 +116,6 @@ class Loop:
     def _total(self):
         settings = self.settings
         return settings.get("steps") or settings.epochs * self._batches_per_epoch
-
-    @property
-    def _steps_per_loop(self):
-        # A TPU is idle while its host is in Python.
-        default = 100 if is_tpu(self.trainer.strategy) else 10
-        return self.settings.steps_per_loop or default
 
     @property
     def _batches_per_epoch(self):
@@ -144,10 +128,12 @@ class Loop:
     def _train(self, batches, interruption, bar):
         state, settings = self.state, self.settings
         iterator = self.trainer.iterate(batches, self.training_batches.fillers)
+        self.trainer.carry(state.carried)
+        steps_per_loop = settings.steps_per_loop or self.trainer.steps_per_loop
         start, targets = time.monotonic(), 0
 
         def check_interruption(is_to_save=False):
-            stop, save = self._agreement.any(bool(interruption), is_to_save)
+            stop, save = self.agreement.any(bool(interruption), is_to_save)
             if stop:
                 raise Interrupted
             return save
@@ -163,10 +149,10 @@ class Loop:
                 _next_multiple(state.step, settings.log_every),
                 self._total,
             )
-            num_steps = min(self._steps_per_loop, stop - state.step)
-            if self._profile is not None:
-                self._profile.at(state.step)
-                num_steps = min(num_steps, self._profile.steps_left(state.step))
+            num_steps = min(steps_per_loop, stop - state.step)
+            if self.profile is not None:
+                self.profile.at(state.step)
+                num_steps = min(num_steps, self.profile.steps_left(state.step))
             new = self.trainer.train(iterator, num_steps)
             self._watch(new)
             state.totals = Totals(*map(sum, zip(state.totals, new, strict=True)))
@@ -177,11 +163,11 @@ class Loop:
             if state.step == stop:
                 rate = {"learning_rate": self.trainer.learning_rate}
                 speed = targets / (time.monotonic() - start)
-                others = {
+                speeds = {
                     f"{self.task.unit}_per_second": speed,
                     "gradient_norm": self.trainer.gradient_norm,
                 }
-                self._log("train", {**state.totals.metrics(), **rate}, others)
+                self._log("train", {**state.totals.metrics(), **rate}, speeds)
                 state.totals = Totals(0.0, 0.0, 0.0)
                 start, targets = time.monotonic(), 0
             is_to_save = self._is_to_save() and not self._is_to_validate()
@@ -191,7 +177,7 @@ class Loop:
     def _watch(self, totals):
         """Warns, once, of a loss that is orders of magnitude above the lowest."""
         loss = totals.loss / totals.targets
-        is_told = self._agreement.is_chief
+        is_told = self.agreement.is_chief
         if is_told and loss > 100 * max(self._lowest_loss, SMALL_LOSS):
             logger.warning(
                 "warning: step %d: the loss is %.3g, and was %.3g before; in another "
@@ -219,21 +205,19 @@ class Loop:
 
     def _validate(self, on_batch):
         state, task = self.state, self.task
-        with self._evaluating("validating", self.validation_batches, on_batch) as done:
-            sums = self.evaluator.evaluate(self.validation_batches, done)
-        metrics = task.totals(sums).metrics()
+        metrics = self._evaluated("validating", self.validation_batches, on_batch)
         if not math.isfinite(metrics["loss"]):
             raise NotFiniteError(
                 f"step {state.step}: expected a finite validation loss, found "
                 f"{metrics['loss']:g}"
             )
         # Before anything is kept: an interruption has all of it done again.
-        if self._test_scores is not None:
-            batches = self._test_scores.batches
-            with self._evaluating("testing", batches, on_batch) as done:
-                self._test_scores.measure(state.step, done)
+        if self.test_batches is not None:
+            scores = self._evaluated("testing", self.test_batches, on_batch)
+            if self.log is not None:
+                self.log.write_test_scores(state.step, scores)
         self._log("validation", metrics)
-        if self._agreement.is_chief:
+        if self.agreement.is_chief:
             logger.info(
                 "step %d: validation loss %.4f, accuracy %.4f",
                 state.step,
@@ -247,32 +231,22 @@ class Loop:
             self._save(BEST)
         self._save(LAST)
 
-    @contextmanager
-    def _evaluating(self, title, batches, on_batch):
-        """A bar; yields what is to be called with a number of batches just done."""
-        with progress_bar(
-            desc=title,
-            total=batches.num_batches,
-            unit=" batches",
-            leave=False,
-            disable=not self._agreement.is_chief,
-        ) as bar:
+    def _evaluated(self, title, batches, on_batch):
+        sums = self.evaluator.evaluate(
+            batches, title, on_batch, leave=False, disable=not self.agreement.is_chief
+        )
+        return self.task.totals(sums).metrics()
 
-            def on_progress(num_batches):
-                bar.update(num_batches)
-                on_batch()
-
-            yield on_progress
-
-    def _log(self, split, metrics, others=None):
+    def _log(self, split, metrics, speeds=None):
         where = {}
         if "epochs" in self.settings:
             where = {"epoch": self.state.step / self._batches_per_epoch}
-        if self._agreement.is_chief:
-            self.log.write(split, self.state.step, {**where, **metrics}, others)
+        if self.agreement.is_chief:
+            self.log.write(split, self.state.step, {**where, **metrics}, speeds)
 
     def _save(self, kind):
-        if self._agreement.is_chief:
+        self.state.carried = self.trainer.carried()
+        if self.agreement.is_chief:
             self.state.batches_per_epoch = self._batches_per_epoch
             self.state.examples_per_epoch = self.training_batches.num_examples
             self.state.logged_lines = self.log.lines

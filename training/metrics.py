@@ -2,7 +2,13 @@
 
 from typing import NamedTuple
 
+from common.errors import UserError
+
 METRICS = ("loss", "accuracy")  # of `Totals.metrics`
+
+
+class NotFiniteError(UserError):
+    """Training has left the numbers; the weights are of no use any more."""
 
 
 class Totals(NamedTuple):

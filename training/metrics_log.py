@@ -2,19 +2,21 @@
 
 import hashlib
 import json
+import time
 from pathlib import Path
 
-import tensorflow as tf
-from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
-from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.plugins.hparams import api as hparams
+from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from common.checksums import DamagedError
+from common.json_files import read_rows
+from common.paths import write_whole
+from training.metrics import METRICS
 
-NAME = "metrics.jsonl"
+NAME, TEST_SCORES = "metrics.jsonl", "test_scores.jsonl"
 SPLITS = ("train", "validation")
-# Bytes of a record beside its content: its length and two checksums.
-RECORD_FRAME = 16
 
 
 class MetricsLog:
@@ -27,7 +29,7 @@ class MetricsLog:
       workdir: of the run.
       lines, sum: those of the checkpoint that the run starts from, 0 and None of the
         one before the first step; later lines, left by a run that was stopped, are
-        dropped, and so are later steps in TensorBoard's files.
+        dropped, and TensorBoard is told to drop later steps.
 
     Attributes:
       lines: how many were written so far.
@@ -38,7 +40,7 @@ class MetricsLog:
     """
 
     def __init__(self, workdir: Path, lines: int = 0, sum: str | None = None):
-        self._path = workdir / NAME
+        self._workdir, self._path = workdir, workdir / NAME
         content = self._path.read_bytes() if self._path.exists() else b""
         counted = first_lines(workdir, lines, sum)
         if sum is None and _follows_validation(content):
@@ -47,52 +49,46 @@ class MetricsLog:
                 f"{self._path}, found none that is sound; put them back, or train anew "
                 "in another workdir"
             )
-        self._tensorboard = workdir / "tensorboard"
-        rows = [json.loads(line) for line in counted.splitlines()]
-        for split in SPLITS:
-            steps = [row["step"] for row in rows if row["split"] == split]
-            for path in (self._tensorboard / split).glob("*tfevents*"):
-                self._cut(path, max(steps, default=0))
-        self._put(counted, self._path)
+        write_whole(self._path, counted)
         self.lines = lines
-        self._writers = {
-            split: tf.summary.create_file_writer(str(self._tensorboard / split))
-            for split in SPLITS
-        }
-
-    def _cut(self, path, last_step):
-        """Drops the events after a step, which a file has in the order of steps."""
-        size = 0
-        for record in RawEventFileLoader(str(path)).Load():
-            if Event.FromString(record).step > last_step:
-                self._put(path.read_bytes()[:size], path)
-                return
-            size += RECORD_FRAME + len(record)
-
-    def _put(self, content, path):
-        # TensorBoard would read what a kill leaves in its folder.
-        unfinished = self._path.with_suffix(".unfinished")
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
+        steps = [json.loads(line)["step"] for line in counted.splitlines()]
+        self._writers = {}
+        for split in SPLITS:
+            self._writers[split] = EventFileWriter(self._folder(split))
+            start = SessionLog(status=SessionLog.START)
+            self._add(split, session_log=start, step=max(steps, default=-1) + 1)
 
     @property
     def sum(self) -> str:
         """SHA-256 of all lines."""
         return hashlib.sha256(self._path.read_bytes()).hexdigest()
 
-    def write(self, split: str, step: int, metrics: dict, others: dict | None = None):
+    def write(self, split: str, step: int, metrics: dict, speeds: dict | None = None):
         """Writes one step's metrics of "train" or "validation".
 
         Args:
-          others: for TensorBoard alone.
+          speeds: and what else is for TensorBoard alone.
         """
         row = {"step": step, "split": split, **metrics}
         with self._path.open("a") as file:
             file.write(json.dumps(row, allow_nan=False) + "\n")
         self.lines += 1
-        with self._writers[split].as_default(step=step):
-            for name, value in {**metrics, **(others or {})}.items():
-                tf.summary.scalar(name, value)
+        for name, value in {**metrics, **(speeds or {})}.items():
+            self._add(split, summary=scalar_pb(name, value), step=step)
+        self._writers[split].flush()
+
+    def write_test_scores(self, step: int, metrics: dict) -> None:
+        """Writes one step's metrics of test data, to a file of their own.
+
+        A step that is taken again after an interruption has two lines, of which the
+        last one counts.
+        """
+        with (self._workdir / TEST_SCORES).open("a+") as file:
+            # A line that was cut off by a kill ends here.
+            end = file.tell()
+            file.seek(max(0, end - 1))
+            is_cut = file.read(1) not in ("", "\n")
+            file.write("\n" * is_cut + json.dumps({"step": step, **metrics}) + "\n")
 
     def write_hyperparameters(self, fields: dict, metric: str) -> None:
         """Writes a config, for TensorBoard's page that compares runs by them.
@@ -106,17 +102,33 @@ class MetricsLog:
             name: value if isinstance(value, simple) else str(value)
             for name, value in fields.items()
         }
-        with tf.summary.create_file_writer(str(self._tensorboard)).as_default():
-            hparams.hparams_config(
-                [hparams.HParam(name) for name in fields],
-                [hparams.Metric(metric, group="validation")],
-            )
-            hparams.hparams(fields)
+        names = [hparams.HParam(name) for name in fields]
+        metrics = [hparams.Metric(metric, group="validation")]
+        self._writers[""] = EventFileWriter(self._folder(""))
+        self._add("", summary=hparams.hparams_config_pb(names, metrics))
+        self._add("", summary=hparams.hparams_pb(fields))
+        self._writers.pop("").close()
 
     def close(self) -> None:
         """Writes what TensorBoard's files still lack."""
         for writer in self._writers.values():
             writer.close()
+
+    def _folder(self, split):
+        return str(self._workdir / "tensorboard" / split)
+
+    def _add(self, split, **content):
+        self._writers[split].add_event(Event(wall_time=time.time(), **content))
+
+
+def read_test_scores(workdir: Path) -> list[dict]:
+    """The metrics of test data at each step that was measured, in order.
+
+    Raises:
+      UserError: if the file is damaged.
+    """
+    latest = {row["step"]: row for row in read_rows(workdir / TEST_SCORES, METRICS)}
+    return [latest[step] for step in sorted(latest)]
 
 
 def first_lines(workdir: Path, lines: int, sum: str | None) -> bytes:

@@ -13,20 +13,20 @@ from common.errors import UserError
 from common.paths import make_path
 from models import count_parameters
 from training import config as configuration
-from training import memory
 from training import workdir as workdirs
-from training.checkpoints import BEST, LAST, RESUME, Checkpoints, RunState
-from training.evaluator import Evaluator
+from training.tensorflow.checkpoints import Checkpoints
+from training.tensorflow.evaluator import Evaluator
+from training.tensorflow.memory_prediction import check_model_fits, check_updates_fit
 from training.init_from import take_weights
 from training.cluster.interruption import catch_signals
 from training.cluster.lock import locked
+from training.run_state import BEST, LAST, RESUME, RunState
 from training.loop import Loop
 from training.metrics_log import MetricsLog
-from training.profile import Profile
-from training.strategy import announce, make_strategy, separate_dropout
+from training.tensorflow.profiler import Profile
+from training.tensorflow.strategy import announce, make_strategy, separate_dropout
 from tasks import TASKS
-from training.test_scores import TestScores
-from training.trainer import Trainer
+from training.tensorflow.trainer import Trainer
 from training.cluster.workers import Agreement
 
 # Fields that may differ between workers: where files lie.
@@ -73,7 +73,7 @@ def train_and_evaluate(
     agreement = Agreement(strategy)
     with (
         locked(workdir) if agreement.is_chief else nullcontext(),
-        agreement.own_errors(),
+        agreement.explaining_losses(),
     ):
         return _train(
             config, workdir, strategy, agreement, profile, test_at_validations
@@ -84,55 +84,45 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
     keras.utils.set_random_seed(config.seed)
     if config.train.deterministic:
         tf.config.experimental.enable_op_determinism()
-    (going_on,) = agreement.any(agreement.is_chief and workdirs.has_started(workdir))
-    if agreement.is_chief:
+    is_chief = agreement.is_chief
+    (going_on,) = agreement.any(is_chief and workdirs.has_started(workdir))
+    if is_chief:
         task, train, validation = _prepare(config, workdir, going_on)
     agreement.wait()
-    if not agreement.is_chief:
-        # The chief has kept what all must have.
-        kept, _ = workdirs.read(workdir)
-        for name in set(workdirs.differences(config, kept)) - PLACES:
+    if not is_chief:
+        # The chief has stored what all must have.
+        stored, _ = workdirs.read(workdir)
+        for name in set(workdirs.differences(config, stored)) - PLACES:
             raise UserError(f"--config.{name}: expected the same for all workers")
         task, train, validation = _prepare(config, workdir, True, is_chief=False)
-    memory.check_model(config.model, task.tokenizer.vocabulary_size, strategy)
+    check_model_fits(config.model, task.tokenizer.vocabulary_size, strategy)
     with strategy.scope():
         model = task.build_model()
     logger.info("%s: %d parameters", config.variant, count_parameters(model))
-    trainer = Trainer(model, task.losses, config.train, strategy)
+    trainer = Trainer(model, task, config.train, strategy)
     keep = config.train.keep_checkpoints
     checkpoints = Checkpoints(workdir, model, trainer.optimizer, keep)
-    if agreement.is_chief:
+    if is_chief:
         checkpoints.clean()
     state = RunState()
     if going_on:
-        state, kind = checkpoints.resume()
-        if not agreement.same(state.step):
-            raise UserError(
-                f"--workdir={workdir}: expected the same checkpoint for all workers, "
-                f"found that of step {state.step} here and another elsewhere"
-            )
-        logger.info("going on from step %d", state.step)
-        if agreement.is_chief and kind == BEST:  # saved before its fellow in `last/`
-            checkpoints.save(LAST, state)
+        state = _resume(checkpoints, agreement, workdir)
         train.num_batches = state.batches_per_epoch or train.num_batches
         train.num_examples = state.examples_per_epoch or train.num_examples
     elif config.train.init_from:
         take_weights(model, task.tokenizer, config.train.init_from)
-    if not going_on and agreement.is_chief:
+    if not going_on and is_chief:
         # So that what a run has lost is told from what it never had.
         checkpoints.save(RESUME, state)
     agreement.wait()
     separate_dropout(model, strategy)
-    evaluator = Evaluator(model, task.sums, strategy)
+    evaluator = Evaluator(model, task, strategy)
     # Before the log: after it, the run has begun, and its config stays.
-    memory.check(trainer, train, evaluator, validation)
+    check_updates_fit(trainer, train, evaluator, validation)
     log = None
-    if agreement.is_chief:
+    if is_chief:
         log = MetricsLog(workdir, state.logged_lines, state.log_sum)
         log.write_hyperparameters(configuration.flatten(config), task.metric)
-    test_scores = None
-    if test_at_validations:
-        test_scores = TestScores(task, evaluator, workdir if log else None)
     loop = Loop(
         task,
         trainer,
@@ -143,8 +133,8 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
         log,
         state,
         agreement,
-        profile if agreement.is_chief else None,
-        test_scores,
+        profile if is_chief else None,
+        task.evaluation_batches("test") if test_at_validations else None,
     )
     with catch_signals() as interruption:
         loop.run(interruption)
@@ -155,13 +145,26 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
     }
 
 
+def _resume(checkpoints, agreement, workdir):
+    state, kind = checkpoints.resume()
+    if not agreement.is_equal(state.step):
+        raise UserError(
+            f"--workdir={workdir}: expected the same checkpoint for all workers, "
+            f"found that of step {state.step} here and another elsewhere"
+        )
+    logger.info("going on from step %d", state.step)
+    if agreement.is_chief and kind == BEST:  # saved before its fellow in `last/`
+        checkpoints.save(LAST, state)
+    return state
+
+
 def _prepare(config, workdir, going_on, is_chief=True):
-    """The task, its training and its validation batches; the run's identity is kept, or
-    compared with what is kept."""
-    kind, kept = TASKS[config.kind], None
+    """The task, its training and its validation batches; the run's identity is stored,
+    or compared with what is stored."""
+    kind, stored = TASKS[config.kind], None
     if going_on:
-        kept, tokenizer = workdirs.read(workdir)
-        workdirs.check_same_run(config, kept, workdir)
+        stored, tokenizer = workdirs.read(workdir)
+        workdirs.check_same_run(config, stored, workdir)
     else:
         tokenizer = kind.make_tokenizer(config)
     task = kind(config, tokenizer)
@@ -170,22 +173,21 @@ def _prepare(config, workdir, going_on, is_chief=True):
     if going_on:
         otherwise = "give the same data to go on with it, or another workdir"
         workdirs.check_same_data(batches, workdir, otherwise)
-    data = {split: found.fingerprint for split, found in batches.items()}
-    if is_chief and (not going_on or workdirs.differences(config, kept)):
+    data = {split: one.fingerprint for split, one in batches.items()}
+    if is_chief and (not going_on or workdirs.differences(config, stored)):
         workdirs.keep(config, tokenizer, data, workdir)
     return task, train, validation
 
 
 def _report_filling(config, strategy):
-    shapes = TASKS[config.kind].shapes(config)
-    multiple = strategy.num_replicas_in_sync * config.train.accumulate_steps
-    rows = sorted({rows for rows, _ in shapes})
-    if any(number % multiple for number in rows):
+    replicas, parts = strategy.num_replicas_in_sync, config.train.accumulate_steps
+    rows = sorted({rows for rows, _ in TASKS[config.kind].shapes(config)})
+    if any(number % (replicas * parts) for number in rows):
         logger.info(
             "batches of %s rows are filled up with empty rows to a multiple of %d, for "
             "%d devices and %d parts",
             ", ".join(map(str, rows)),
-            multiple,
-            strategy.num_replicas_in_sync,
-            config.train.accumulate_steps,
+            replicas * parts,
+            replicas,
+            parts,
         )

@@ -100,11 +100,10 @@ def read_config(workdir: Path) -> ConfigDict:
     """The config alone; raises as `read`."""
     path = workdir / CONFIG
     if not (workdir / checksums.NAME).exists():
-        found = "none"
-        if path.exists():
-            found = "one of an older version; train it anew"
+        older = "one of an older version; train it anew"
         raise UserError(
-            f"--workdir={workdir}: expected a run of train.py, found {found}"
+            f"--workdir={workdir}: expected a run of train.py, found "
+            + (older if path.exists() else "none")
         )
     checksums.check(workdir)
     return ConfigDict(json.loads(path.read_text()))
@@ -134,14 +133,14 @@ def check_same_data(batches: dict[str, Batches], workdir: Path, otherwise: str) 
             )
 
 
-def differences(config: ConfigDict, kept: ConfigDict) -> list[str]:
+def differences(config: ConfigDict, stored: ConfigDict) -> list[str]:
     """Names of the fields in which a config and that of a workdir differ."""
-    old, new = (flatten(json.loads(_json(part))) for part in (kept, config))
+    old, new = (flatten(json.loads(_json(part))) for part in (stored, config))
     names = sorted(old.keys() | new.keys())
     return [name for name in names if old.get(name) != new.get(name)]
 
 
-def check_same_run(config: ConfigDict, kept: ConfigDict, workdir: Path) -> None:
+def check_same_run(config: ConfigDict, stored: ConfigDict, workdir: Path) -> None:
     """Checks that the run in the workdir can go on with this config.
 
     Raises:
@@ -149,21 +148,21 @@ def check_same_run(config: ConfigDict, kept: ConfigDict, workdir: Path) -> None:
         of its vocabulary.
     """
     fields = declared(config)
-    for name in differences(config, kept):
+    for name in differences(config, stored):
         if name not in fields or not fields[name].changeable:
-            old, new = flatten(kept).get(name), flatten(config).get(name)
+            old, new = flatten(stored).get(name), flatten(config).get(name)
             raise UserError(
                 f"--workdir={workdir}: holds a run with config.{name}={old}, not "
                 f"{new}; give another workdir, or the same config to go on with it"
             )
-    _check_same_vocabulary(config, kept, workdir)
+    _check_same_vocabulary(config, stored, workdir)
 
 
-def _check_same_vocabulary(config, kept, workdir):
-    # A run goes on with the tokenizer that it has kept, whatever the file says. The two
-    # are compared without TensorFlow, which would take the accelerators from a child.
+def _check_same_vocabulary(config, stored, workdir):
+    # A run goes on with its stored tokenizer, whatever the file says. The two are
+    # compared without TensorFlow, which would take the accelerators from a child.
     tokenizer = tokenizers.TOKENIZERS[config.data.tokenizer]
-    file, old = (part.data.get("vocab_file") for part in (config, kept))
+    file, old = (part.data.get("vocab_file") for part in (config, stored))
     if "vocab_file" not in tokenizer.FIELDS or file is old is None:
         return
     if not tokenizer.is_saved(config.data, workdir / TOKENIZER):

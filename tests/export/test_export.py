@@ -25,7 +25,8 @@ from tests.conftest import ROOT
 from tests.export.cases import config_of
 from tests.models.builders import randomize
 from tests.runs import untrained
-from training.checkpoints import LAST, Checkpoints, RunState
+from training.run_state import LAST, RunState
+from training.tensorflow.checkpoints import Checkpoints
 
 pytestmark = [pytest.mark.slow, pytest.mark.script]
 

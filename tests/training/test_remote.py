@@ -125,7 +125,8 @@ def test_what_must_be_local_is_not_asked_for(monkeypatch):
 
 def test_odd_names_work(tmp_path):
     folder = tmp_path / "a [b] ü \u2603 {x}*?\\y"
-    config = listops_config(folder / "cache", **{"train.epochs": 1})
+    changes = {"train.epochs": 1, "data.bucket_lengths": (24,)}
+    config = listops_config(folder / "cache", **changes)
     train_and_evaluate(config, folder / "run")
     train_and_evaluate(config, folder / "run")
     result, _ = evaluate(folder / "run")

@@ -6,9 +6,9 @@ from tensorboard.plugins.hparams import metadata
 
 from common.errors import UserError
 from tests.scripts import listops_config, metrics
-from training.profile import Profile
+from training.tensorflow.profiler import Profile
+from training.tensorflow.trainer import Trainer
 from training.train import train_and_evaluate
-from training.trainer import Trainer
 
 pytestmark = pytest.mark.slow
 

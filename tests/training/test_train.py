@@ -1,34 +1,51 @@
 """A whole training in one process."""
 
 import resource
+import shutil
 from contextlib import suppress
 
 import pytest
 import tensorflow as tf
 
 from evaluation.evaluate import evaluate
-from tasks import TASKS
 from tests import forked
 from tests.scripts import listops_config, metrics
-from training import test_scores
 from training.cli import explain
-from training.evaluator import Evaluator
-from training.strategy import make_strategy
+from training.metrics import NotFiniteError
+from training.metrics_log import TEST_SCORES, MetricsLog, read_test_scores
 from training.train import train_and_evaluate
-from training.trainer import NotFiniteError
 
 pytestmark = pytest.mark.slow
 
+EPOCH = {"train.epochs": 1, "train.validate_every": 10}
+LAST = ["10", "20"]
 
-def test_a_program_for_each_shape_trains_as_one_for_all(tmp_path, monkeypatch):
+
+@pytest.fixture(scope="module")
+def epoch(tmp_path_factory):
+    """The workdir of an epoch's run beside its cache."""
+    folder = tmp_path_factory.mktemp("epoch")
+    train_and_evaluate(listops_config(folder / "cache", **EPOCH), folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture
+def again(epoch, tmp_path):
+    """A function from changes to the config of another run with the same cache, and a
+    workdir that goes on from there."""
+    shutil.copytree(epoch, tmp_path / "run")
+    cache = epoch.parent / "cache"
+    return (lambda **changes: listops_config(cache, **changes)), tmp_path / "run"
+
+
+def test_a_program_for_each_shape_trains_as_one_for_all(epoch, again, monkeypatch):
     """As on a TPU, where a program has one shape."""
-    config = listops_config(tmp_path / "cache", **{"train.epochs": 1})
-    for name in ("together", "apart"):
-        train_and_evaluate(config, tmp_path / name)
-        one_device = tf.distribute.OneDeviceStrategy
-        monkeypatch.setattr(tf.distribute, "TPUStrategy", one_device)
-    together, apart = (metrics(tmp_path / name) for name in ("together", "apart"))
-    assert len(together) == len(apart) == 4
+    config, workdir = again
+    one_device = tf.distribute.OneDeviceStrategy
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", one_device)
+    train_and_evaluate(config(**EPOCH), workdir.with_name("apart"))
+    together, apart = (metrics(epoch), metrics(workdir.with_name("apart")))
+    assert len(together) == len(apart) == 6
     for first, second in zip(together, apart, strict=True):
         assert first["loss"] == pytest.approx(second["loss"], rel=1e-5)
 
@@ -37,6 +54,7 @@ def test_what_is_not_finite_ends_the_run_and_is_not_saved(tmp_path, caplog, caps
     wild = {"train.learning_rate_max": 1e10, "train.checkpoint_every": "4 steps"}
     changes = {
         **wild,
+        "data.bucket_lengths": (24,),
         "train.warmup_steps": 1,
         "train.adam_beta_2": 0.8,
         "train.steps_per_loop": 1,
@@ -55,23 +73,23 @@ def test_what_is_not_finite_ends_the_run_and_is_not_saved(tmp_path, caplog, caps
         assert row["step"] < 4
 
 
-def test_a_full_disk_leaves_the_last_checkpoint_sound(tmp_path, monkeypatch, caplog):
+def test_a_full_disk_leaves_the_last_checkpoint_sound(again, monkeypatch, caplog):
     caplog.set_level("INFO", logger="transevolve")
-    config = listops_config(tmp_path / "cache")
-    write = tf.train.Checkpoint.write
+    make_config, workdir = again
+    config = make_config(**{**EPOCH, "train.steps": 30})
+    write = tf.raw_ops.SaveV2
 
-    def full(self, path):
-        write(self, path)
-        if (tmp_path / "run/checkpoints/last/20").exists():
-            raise OSError(28, "No space left on device", path)
+    def full(prefix, **tensors):
+        write(prefix=prefix, **tensors)
+        raise OSError(28, "No space left on device", prefix)
 
     with monkeypatch.context() as patch:
-        patch.setattr(tf.train.Checkpoint, "write", full)
+        patch.setattr(tf.raw_ops, "SaveV2", full)
         with pytest.raises(OSError, match="No space left"):
-            train_and_evaluate(config, tmp_path / "run")
-    assert not list((tmp_path / "run").rglob("unfinished*"))
-    assert not (tmp_path / "run/checkpoints/last/40").exists()
-    assert train_and_evaluate(config, tmp_path / "run")["step"] == 40
+            train_and_evaluate(config, workdir)
+    assert not list(workdir.rglob("unfinished*"))
+    assert not (workdir / "checkpoints/last/30").exists()
+    assert train_and_evaluate(config, workdir)["step"] == 30
     assert "going on from step 20" in caplog.text
 
 
@@ -79,60 +97,56 @@ def train_with_small_files(cache, workdir):
     """Why a training ends whose files may have 20,000 bytes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
     try:
-        train_and_evaluate(listops_config(cache), workdir)
+        train_and_evaluate(
+            listops_config(cache, **EPOCH, **{"train.steps": 30}), workdir
+        )
     except Exception as error:
         return explain(error)
 
 
-def test_a_limit_of_files_leaves_the_last_checkpoint_sound(tmp_path):
-    cache, run = tmp_path / "cache", tmp_path / "run"
-    train_and_evaluate(listops_config(cache, **{"train.epochs": 1}), run)
-    message = forked.call(train_with_small_files, cache, run)
+def test_a_limit_of_files_leaves_the_last_checkpoint_sound(epoch, again):
+    _, run = again
+    message = forked.call(train_with_small_files, epoch.parent / "cache", run)
     assert message.startswith(f"{run}/checkpoints/") and "\n" not in message
     assert message.endswith(
         "; expected a limit above 20,000 bytes a file, see ulimit -f"
     )
-    assert [path.name for path in (run / "checkpoints/last").iterdir()] == ["20"]
+    assert sorted(path.name for path in (run / "checkpoints/last").iterdir()) == LAST
     assert not list(run.rglob("unfinished*"))
 
 
 def test_a_loss_that_explodes_is_warned_about(tmp_path, caplog):
     changes = {"train.learning_rate_max": 100.0, "train.epochs": 1}
     quick = {"train.warmup_steps": 3, "train.steps_per_loop": 1}
+    quick["data.bucket_lengths"] = (24,)
     config = listops_config(tmp_path / "cache", **changes, **quick)
     with suppress(NotFiniteError):
         train_and_evaluate(config, tmp_path / "run")
     assert "warning: step " in caplog.text
 
 
-def test_test_scores_choose_nothing(tmp_path):
+def test_test_scores_choose_nothing(epoch, again):
     """A run with them is the run without, to the byte; the last is `evaluate`'s."""
-    config = listops_config(tmp_path / "cache")
-    train_and_evaluate(config, tmp_path / "without")
-    train_and_evaluate(config, tmp_path / "with", test_at_validations=True)
-    assert metrics(tmp_path / "with") == metrics(tmp_path / "without")
-    assert test_scores.read(tmp_path / "without") == []
-    scores = test_scores.read(tmp_path / "with")
-    assert [row["step"] for row in scores] == [20, 40]
-    steps = list((tmp_path / "with/checkpoints/best").iterdir())
-    result, _ = evaluate(tmp_path / "with")
-    chosen = next(row for row in scores if row["step"] == int(steps[0].name))
+    config, workdir = again
+    scored = workdir.with_name("scored")
+    train_and_evaluate(config(**EPOCH), scored, test_at_validations=True)
+    assert metrics(scored) == metrics(epoch)
+    assert read_test_scores(epoch) == []
+    scores = read_test_scores(scored)
+    assert [row["step"] for row in scores] == [10, 20]
+    (best,) = (scored / "checkpoints/best").iterdir()
+    result, _ = evaluate(scored)
+    chosen = next(row for row in scores if row["step"] == int(best.name))
     assert chosen["accuracy"] == pytest.approx(result["accuracy"])
 
 
 def test_test_scores_of_a_killed_run(tmp_path):
-    (tmp_path / test_scores.NAME).write_text(
+    (tmp_path / TEST_SCORES).write_text(
         '{"step": 5, "accuracy": 0.1}\n{"step": 10, "accu'
     )
-    assert test_scores.read(tmp_path) == [{"step": 5, "accuracy": 0.1}]
-    config = listops_config(tmp_path / "cache", **{"train.steps": 10})
-    config.train.validate_every = 5
-    task = TASKS[config.kind](config, TASKS[config.kind].make_tokenizer(config))
-    strategy = make_strategy("one_device")
-    evaluator = Evaluator(task.build_model(), task.sums, strategy)
-    scores = test_scores.TestScores(task, evaluator, tmp_path)
-    for step in (5, 10):
-        scores.measure(step, lambda num_batches: None)
-    found = test_scores.read(tmp_path)
-    assert [row["step"] for row in found] == [5, 10]
-    assert found[0]["accuracy"] == found[1]["accuracy"]  # the repeated one counts
+    assert read_test_scores(tmp_path) == [{"step": 5, "accuracy": 0.1}]
+    log = MetricsLog(tmp_path)
+    for step, accuracy in ((5, 0.2), (10, 0.3)):
+        log.write_test_scores(step, {"accuracy": accuracy})
+    # Of a step that is repeated the last line counts.
+    assert [row["accuracy"] for row in read_test_scores(tmp_path)] == [0.2, 0.3]

@@ -2,9 +2,12 @@
 
 import hashlib
 import shutil
+import time
 
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.plugin_event_accumulator import (
+    EventAccumulator,
+)
 
 from common import checksums
 from common.checksums import DamagedError
@@ -119,7 +122,7 @@ def test_a_run_of_older_code_is_refused_in_one_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_the_log_goes_on_after_the_lines_of_the_checkpoint(tmp_path):
+def test_the_log_goes_on_after_the_lines_of_the_checkpoint(tmp_path, monkeypatch):
     log = MetricsLog(tmp_path)
     for step in range(3):
         log.write("train", step, {"loss": 0.5})
@@ -128,6 +131,9 @@ def test_the_log_goes_on_after_the_lines_of_the_checkpoint(tmp_path):
         file.write('{"step": 3, "spl')
     path = tmp_path / "metrics.jsonl"
     two = b"".join(path.read_bytes().splitlines(keepends=True)[:2])
+    # TensorBoard reads files in the order of their names, which begin with a second.
+    later = time.time() + 10
+    monkeypatch.setattr(time, "time", lambda: later)
     log = MetricsLog(tmp_path, 2, hashlib.sha256(two).hexdigest())
     log.write("train", 7, {"loss": 0.5})
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()

@@ -5,11 +5,14 @@ On two, each takes its rows in two parts.
 two_devices.py TASK WORKDIR FOLDER, the folder of a cache or of parallel text.
 """
 
+import operator
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.path[0] = str(Path(__file__).resolve().parents[2])
 
+import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 cpu = tf.config.list_physical_devices("CPU")[0]
@@ -19,8 +22,9 @@ tf.config.set_logical_device_configuration(
 
 from evaluation.evaluate import evaluate  # noqa: E402
 from models import build_classifier, variant_config  # noqa: E402
-from tests import scripts, translation  # noqa: E402
-from training.strategy import make_strategy, separate_dropout  # noqa: E402
+from tests import scripts, toys, translation  # noqa: E402
+from training.run_state import CARRIED  # noqa: E402
+from training.tensorflow.strategy import make_strategy, separate_dropout  # noqa: E402
 from training.train import train_and_evaluate  # noqa: E402
 
 task, workdir, folder = sys.argv[1], *map(Path, sys.argv[2:])
@@ -91,3 +95,20 @@ assert (first == second).all() and (redrawn == same).all()
 different = abs(first - redrawn).max() > 1e-3
 print("replicas share the random features, which are redrawn:", different)
 assert different
+
+# A state is carried by each device for its rows, and kept for those of all.
+toys.register(SimpleNamespace(setitem=operator.setitem))
+one_device = make_strategy("one_device")
+for name, steps in (("one_device", 9), ("mirrored", 5), ("mirrored", 9)):
+    changes = {"train.epochs": None, "train.steps": steps, "train.log_every": 1}
+    changes["train.validate_every"] = 5
+    config = toys.counting_config("next_byte_of_segment", **changes)
+    config.train.accumulate_steps = 1 if name == "one_device" else 2
+    where = one_device if name == "one_device" else strategy
+    train_and_evaluate(config, workdir / f"segments_{name}", where)
+runs = [workdir / f"segments_{name}" for name in ("one_device", "mirrored")]
+for one, two in zip(*map(scripts.metrics, runs), strict=True):
+    assert (one["step"], one["split"]) == (two["step"], two["split"])
+    assert abs(one["loss"] - two["loss"]) < 1e-4
+one, two = (np.load(run / "checkpoints/last/9" / CARRIED)["arr_0"] for run in runs)
+assert one.sum() and (one == two).all()

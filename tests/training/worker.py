@@ -15,8 +15,8 @@ import tensorflow as tf  # noqa: E402
 from models import build_classifier  # noqa: E402
 from tasks import TASKS  # noqa: E402
 from tests.scripts import listops_config  # noqa: E402
-from training.strategy import make_strategy, separate_dropout  # noqa: E402
-from training.trainer import Trainer  # noqa: E402
+from training.tensorflow.strategy import make_strategy, separate_dropout  # noqa: E402
+from training.tensorflow.trainer import Trainer  # noqa: E402
 
 strategy = make_strategy("multi_worker")
 config = listops_config(sys.argv[1])
@@ -24,7 +24,7 @@ kind = TASKS[config.kind]
 task = kind(config, kind.make_tokenizer(config))
 with strategy.scope():
     model = build_classifier({**config.model, "dropout": 0.5}, 16, 10)
-trainer = Trainer(model, task.losses, config.train, strategy)
+trainer = Trainer(model, task, config.train, strategy)
 batches = task.training_batches()
 dealt = []
 iterator = trainer.iterate(batches.train(seed=0), batches.fillers)

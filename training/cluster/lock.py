@@ -59,8 +59,8 @@ def locked(workdir: Path, name: str = NAME):
                 workdir,
             )
         file.seek(0)
-        found = file.read(20)
-        if found and not found.startswith("process "):
+        content = file.read(20)
+        if content and not content.startswith("process "):
             raise UserError(f"{workdir / name}: expected our lock, found another file")
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")

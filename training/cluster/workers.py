@@ -105,42 +105,29 @@ def read_cluster() -> tuple[dict[str, list[str]], str]:
       UserError: if it is malformed.
     """
     text = os.environ.get("TF_CONFIG", "")
-
-    def fail(found):
-        found = " ".join(found.split())
-        raise UserError(f"TF_CONFIG: expected the form {EXAMPLE}, found {found:.200}")
-
     try:
         config = json.loads(text)
         cluster, task = config["cluster"], config["task"]
-        job, index = task["type"], task["index"]
-        addresses = {name: cluster[name] for name in JOBS if name in cluster}
-        others = set(cluster) - set(JOBS)
-    except (ValueError, KeyError, TypeError):
-        fail(repr(text) if text else "nothing")
-    if others:
-        fail(f"the job {sorted(others)[0]}")
-    if not addresses or not all(addresses.values()):
-        fail("no workers")
-    for name, found in addresses.items():
-        if not isinstance(found, list):
-            fail(f"{found!r} in place of a list of the job {name}")
-    if len(addresses.get("chief", [])) > 1:
-        fail("more than one chief")
-    each = sum(addresses.values(), [])
-    for address in each:
-        if not (
-            isinstance(address, str)
-            and ADDRESS.fullmatch(address)
-            and _split(address)[1] < 2**16
-        ):
-            fail(f"the address {address!r}")
-    if len(set(each)) < len(each):
-        fail("an address twice")
-    number = len(addresses.get(job, [])) if isinstance(job, str) else 0
-    if not (type(index) is int and 0 <= index < number):
-        fail(f"the task {job} {index}")
-    return addresses, addresses[job][index]
+        each = sum((cluster[job] for job in JOBS if job in cluster), [])
+        address = cluster[task["type"]][task["index"]]
+        is_well_formed = (
+            cluster.keys() <= set(JOBS)
+            and all(cluster.values())
+            and len(cluster.get("chief", [])) <= 1
+            and type(task["index"]) is int
+            and task["index"] >= 0
+            and all(ADDRESS.fullmatch(one) and _split(one)[1] < 2**16 for one in each)
+            and len(set(each)) == len(each)
+        )
+    except (ValueError, LookupError, TypeError, AttributeError):
+        is_well_formed = False
+    if not is_well_formed:
+        shown = f"{' '.join(text.split()):.200}" or "nothing"
+        raise UserError(
+            f"TF_CONFIG: expected the form {EXAMPLE}, at most one chief, and each "
+            f"address once, found {shown}"
+        )
+    return {job: cluster[job] for job in JOBS if job in cluster}, address
 
 
 def place(strategy: tf.distribute.Strategy) -> tuple[int, int]:
@@ -181,7 +168,7 @@ class Agreement:
         wished = self._sum(tf.constant(wishes, tf.float32))
         return [bool(number) for number in wished.numpy()]
 
-    def same(self, number: int) -> bool:
+    def is_equal(self, number: int) -> bool:
         """Whether all workers have this number; waits for all workers to ask."""
         if self._total == 1:
             return True
@@ -190,7 +177,7 @@ class Agreement:
         return total**2 == self._total * squares
 
     @contextmanager
-    def own_errors(self):
+    def explaining_losses(self):
         """Within it, what TensorFlow raises where a worker is lost is a `UserError`."""
         try:
             yield

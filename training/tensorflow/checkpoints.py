@@ -1,12 +1,11 @@
 """Checkpoints of a run: the last validated ones, the best, and one to go on from."""
 
+import functools
 import json
 import logging
 import tempfile
 from collections.abc import Callable, Collection
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from functools import partial
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +15,16 @@ from common import checksums
 from common.checksums import DamagedError
 from common.errors import UserError
 from common.paths import PATTERN, is_remote, make_path, move, remove_folder
-from training.metrics import Totals
+from training.run_state import BEST, CARRIED, LAST, RESUME, STATE, RunState
 
-# Folders of a workdir's `checkpoints/`, one folder for each step below them.
-LAST, BEST, RESUME = "last", "best", "resume"
-WEIGHTS, STATE = "weights", "state.json"
+WEIGHTS = "weights"
 UNFINISHED = "unfinished-"
 # Readings, of which each finds that its checkpoint was removed meanwhile.
 MOST_READINGS = 10
-SEED = "seed_generator_state"
 # Variables that an error lists.
 NAMED = 4
+# Keys are those of `tf.train.Checkpoint`, as runs have them that it has saved.
+SEED, ENDING = "seed_generator_state", "/.ATTRIBUTES/VARIABLE_VALUE"
 
 logger = logging.getLogger("transevolve")
 
@@ -52,28 +50,18 @@ class RemovedError(DamagedError):
     """A checkpoint was removed while it was read."""
 
 
-@dataclass
-class RunState:
-    """Where a run is, weights apart.
+def _again(read):
+    """The method, called anew where a training has just removed what it read: it then
+    finds what has taken its place."""
 
-    Attributes:
-      step: updates taken.
-      validated_at: the last step that was validated.
-      best_score: on validation data; None before the first.
-      batches_per_epoch, examples_per_epoch: of the training data; None if not known
-        yet.
-      logged_lines, log_sum: of metrics.jsonl, and their SHA-256.
-      totals: since the last logged step.
-    """
+    @functools.wraps(read)
+    def read_again(*arguments):
+        for _ in range(MOST_READINGS - 1):
+            with suppress(RemovedError):
+                return read(*arguments)
+        return read(*arguments)
 
-    step: int = 0
-    validated_at: int = 0
-    best_score: float | None = None
-    batches_per_epoch: int | None = None
-    examples_per_epoch: int | None = None
-    logged_lines: int = 0
-    log_sum: str | None = None
-    totals: Totals = Totals(0.0, 0.0, 0.0)
+    return read_again
 
 
 class Checkpoints:
@@ -102,14 +90,10 @@ class Checkpoints:
         self.model = model
         self._unused = unused
         self._keep = {LAST: keep, BEST: 1, RESUME: 1}
-        # Variables are named one by one: TensorFlow's own walk through a Keras 3
-        # model misses layers within lists, and the states of dropout seeds.
-        self._weights = _named(model)
-        parts = {"model": {**self._weights, "seeds": _seeds(model)}}
-        if optimizer is not None:
-            parts["optimizer"] = {**_named(optimizer), "seeds": _seeds(optimizer)}
-        self._whole = optimizer is not None
-        self._tensors = tf.train.Checkpoint(**parts)
+        self._variables = _by_keys("model", model)
+        self._is_whole = optimizer is not None
+        if self._is_whole:
+            self._variables |= _by_keys("optimizer", optimizer)
         self._folder = make_path(workdir, "--workdir") / "checkpoints"
 
     def save(self, kind: str, state: RunState) -> None:
@@ -122,8 +106,11 @@ class Checkpoints:
         unfinished = folder / f"{UNFINISHED}{state.step}"
         unfinished.mkdir(parents=True)
         try:
-            self._tensors.write(str(unfinished / WEIGHTS))
-            (unfinished / STATE).write_text(json.dumps(asdict(state)) + "\n")
+            _write(unfinished / WEIGHTS, self._variables)
+            (unfinished / STATE).write_text(json.dumps(state.numbers()) + "\n")
+            if len(state.carried):
+                with (unfinished / CARRIED).open("wb") as file:
+                    np.savez(file, *state.carried)
             checksums.write(unfinished, [path.name for path in unfinished.iterdir()])
             final = folder / str(state.step)
             move(unfinished, final)
@@ -164,14 +151,14 @@ class Checkpoints:
           DamagedError: if none is sound, or there is none.
         """
         kinds = (LAST, BEST, RESUME)
-        found = [(step, kind) for kind in kinds for step in self.steps(kind)]
+        newest = [(step, kind) for kind in kinds for step in self.steps(kind)]
         # Stable: of one step, `last/` comes first.
-        found.sort(key=lambda checkpoint: checkpoint[0], reverse=True)
+        newest.sort(key=lambda checkpoint: checkpoint[0], reverse=True)
         damage = DamagedError(
             f"{self._folder}: expected the checkpoints of the run, found none; put "
             "them back, or train anew in another workdir"
         )
-        for step, kind in found:
+        for step, kind in newest:
             try:
                 return self._restore(self._folder / kind / str(step)), kind
             except DamagedError as error:
@@ -179,13 +166,14 @@ class Checkpoints:
                 damage = error
         raise damage
 
+    @_again
     def restore_best(self) -> None:
         """Restores the best checkpoint.
 
         Raises:
           UserError: if there is none.
         """
-        _read_again(lambda: self._restore(self._best()))
+        self._restore(self._best())
 
     def _best(self):
         steps = self.steps(BEST)
@@ -196,30 +184,25 @@ class Checkpoints:
             )
         return self._folder / BEST / str(steps[-1])
 
+    @_again
     def best_weights(self) -> dict[str, np.ndarray]:
         """The weights of the best checkpoint, by their variables' paths.
 
         Raises:
           UserError: if there is none.
         """
+        with _checked(self._best()) as folder:
+            reader = _reader(folder)
+            keys = filter(_is_weight, reader.get_variable_to_shape_map())
+            return {_path(key): reader.get_tensor(key) for key in keys}
 
-        def read():
-            with _checked(self._best()) as folder:
-                reader = _reader(folder)
-                keys = _keys(reader)
-                return {path: reader.get_tensor(key) for path, key in keys.items()}
-
-        return _read_again(read)
-
+    @_again
     def restore_average(self, count: int) -> None:
         """Restores the mean of the weights of the last `count` checkpoints.
 
         Raises:
           UserError: if fewer are kept.
         """
-        _read_again(lambda: self._restore_average(count))
-
-    def _restore_average(self, count):
         weights = self.model.trainable_variables
         totals = [0.0] * len(weights)
         for restore in self.each_of_last(count):
@@ -247,36 +230,76 @@ class Checkpoints:
             )
         newest = steps[len(steps) - count :]
         return [
-            partial(self._restore, self._folder / LAST / str(step)) for step in newest
+            functools.partial(self._restore, self._folder / LAST / str(step))
+            for step in newest
         ]
 
     def _restore(self, folder) -> RunState:
         with _checked(folder) as plain:
-            self._check_weights(folder, _reader(plain))
-            status = self._tensors.read(str(plain / WEIGHTS))
-            fields = json.loads((plain / STATE).read_text())
-        try:
-            if self._whole:
-                status.assert_consumed()
-            else:
-                # The optimizer's are of no use here.
-                status.assert_existing_objects_matched().expect_partial()
-        except AssertionError:
-            raise OtherModelError(folder, ["seeds or an optimizer's"]) from None
-        return RunState(**{**fields, "totals": Totals(*fields["totals"])})
+            reader, carried = _reader(plain), ()
+            self._check_variables(folder, reader.get_variable_to_shape_map())
+            for key, variable in self._variables.items():
+                variable.assign(reader.get_tensor(key))
+            if self._is_whole and (plain / CARRIED).exists():
+                with (plain / CARRIED).open("rb") as file, np.load(file) as arrays:
+                    carried = [arrays[name] for name in arrays]
+            numbers = json.loads((plain / STATE).read_text())
+        return RunState.from_numbers(numbers, carried)
 
-    def _check_weights(self, folder, reader):
-        sizes, keys = reader.get_variable_to_shape_map(), _keys(reader)
-        stored = {path: sizes[key] for path, key in keys.items()}
-        expected = {path: list(weight.shape) for path, weight in self._weights.items()}
-        weights = [
-            path
-            for path in sorted(stored.keys() | expected.keys())
-            if stored.get(path) != expected.get(path)
-            and (path in expected or path.rpartition("/")[2] not in self._unused)
+    def _check_variables(self, folder, stored):
+        expected = {key: list(x.shape) for key, x in self._variables.items()}
+
+        def is_needed(key):
+            if key in expected or self._is_whole:
+                return True
+            # An optimizer is of no use here, nor are the seeds of training.
+            return _is_weight(key) and _path(key).split("/")[-1] not in self._unused
+
+        keys = {key for key in stored if key.endswith(ENDING)} | expected.keys()
+        different = [
+            _path(key)
+            for key in sorted(keys)
+            if stored.get(key) != expected.get(key) and is_needed(key)
         ]
-        if weights:
-            raise OtherModelError(folder, weights)
+        if different:
+            raise OtherModelError(folder, different)
+
+
+def _by_keys(part, owner):
+    """{key in a checkpoint: tf.Variable} of a model or an optimizer.
+
+    Raises:
+      ValueError: if two variables share a path: one of them would not be saved.
+    """
+    variables, seeds = {}, 0
+    for variable in owner.variables:
+        name = variable.path.replace(".", "..").replace("/", ".S")
+        if variable.name == SEED:  # Keras counts their paths up over the process
+            name, seeds = f"seeds/{seeds}", seeds + 1
+        key = f"{part}/{name}{ENDING}"
+        if key in variables:
+            raise ValueError(f"{variable.path}: two variables have this path")
+        variables[key] = variable.value
+    return variables
+
+
+def _is_weight(key):
+    return key.startswith("model/") and not key.startswith("model/seeds/")
+
+
+def _path(key):
+    """The path of the variable of a key."""
+    name = key.partition("/")[2].removesuffix(ENDING)
+    return name.replace(".S", "/").replace("..", ".")
+
+
+def _write(path, variables):
+    tf.raw_ops.SaveV2(
+        prefix=str(path),
+        tensor_names=list(variables),
+        shape_and_slices=[""] * len(variables),
+        tensors=[variable.numpy() for variable in variables.values()],
+    )
 
 
 def _reader(folder):
@@ -284,34 +307,11 @@ def _reader(folder):
     return tf.compat.v1.train.NewCheckpointReader(str(folder / WEIGHTS))
 
 
-def _keys(reader):
-    """{path: key in a checkpoint} of a model's weights."""
-    keys = {}
-    for key in reader.get_variable_to_shape_map():
-        part, _, rest = key.partition("/")
-        name = rest.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
-        if part == "model" and not name.startswith("seeds/"):
-            # As TensorFlow writes names with slashes.
-            keys[name.replace(".S", "/").replace("..", ".")] = key
-    return keys
-
-
 def _remove(folder):
     # The name goes first and in one go, so that who reads tells this from damage.
     if not is_remote(folder):
         folder = folder.rename(folder.with_name(f"{UNFINISHED}{folder.name}"))
     remove_folder(folder)
-
-
-def _read_again(read):
-    """What `read` returns; it is called anew where a training has just removed what it
-    read, and finds what has taken its place."""
-    for _ in range(MOST_READINGS - 1):
-        try:
-            return read()
-        except RemovedError:
-            continue
-    return read()
 
 
 @contextmanager
@@ -344,23 +344,3 @@ def _without_patterns(folder):
         link = Path(parent) / "checkpoint"
         link.symlink_to(folder.resolve())
         yield link
-
-
-def _named(owner):
-    """{path: tf.Variable} of a model or an optimizer, its seeds apart.
-
-    Raises:
-      ValueError: if two variables share a path: one of them would not be saved.
-    """
-    named = {}
-    for variable in owner.variables:
-        if variable.path in named:
-            raise ValueError(f"{variable.path}: two variables have this path")
-        if variable.name != SEED:
-            named[variable.path] = variable.value
-    return named
-
-
-def _seeds(owner):
-    """By their order: Keras counts their paths up over the process."""
-    return [variable.value for variable in owner.variables if variable.name == SEED]

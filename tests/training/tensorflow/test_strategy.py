@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests import scripts
 from tests.data import test_classification_batching, test_pair_batching
-from training import strategy as strategies
+from training.tensorflow import strategy as strategies
 
 
 def test_a_strategy_is_described():

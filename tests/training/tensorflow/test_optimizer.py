@@ -7,9 +7,9 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from models import FIELDS as MODEL_FIELDS
-from training.adam import Adam
 from training.config import FIELDS
 from training.schedule import WarmupSchedule
+from training.tensorflow.optimizer import Adam
 
 SHAPES = [(7, 3), (5,), ()]
 

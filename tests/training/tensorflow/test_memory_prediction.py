@@ -12,9 +12,9 @@ from benchmarks.calls import Setting, make_trainer
 from common.errors import UserError
 from tasks.classification import ClassificationTask
 from tests.scripts import listops_config
-from training import memory
-from training.evaluator import Evaluator
-from training.strategy import make_strategy
+from training.tensorflow import memory_prediction as memory
+from training.tensorflow.evaluator import Evaluator
+from training.tensorflow.strategy import make_strategy
 from training.train import train_and_evaluate
 
 SPECS = {
@@ -118,23 +118,20 @@ def batches(*shapes):
 def test_what_cannot_fit_is_refused(trainer, monkeypatch, caplog):
     caplog.set_level(logging.INFO, logger="transevolve")
 
-    def sums(model, batch):
-        return [tf.reduce_sum(model(batch["inputs"]))]
-
-    evaluator = Evaluator(trainer.model, sums, trainer.strategy)
+    evaluator = Evaluator(trainer.model, ClassificationTask, trainer.strategy)
     training = batches((8, 64), (4, 128))
-    memory.check(trainer, training, evaluator, batches((4, 128)))
+    memory.check_updates_fit(trainer, training, evaluator, batches((4, 128)))
     assert "an update of 4 x 128 takes about 0." in caplog.text
     assert "validation" not in caplog.text
-    memory.check(trainer, training, evaluator, batches((4, 128), (1, 256)))
+    memory.check_updates_fit(trainer, training, evaluator, batches((4, 128), (1, 256)))
     assert "a validation batch of 1 x 256 takes about 0." in caplog.text
     monkeypatch.setattr(memory, "_free_bytes", lambda strategy: 10 * MB)
     with pytest.raises(UserError, match="memory for an update of 4 x 128.*accumulate"):
-        memory.check(trainer, training, evaluator, training)
+        memory.check_updates_fit(trainer, training, evaluator, training)
     monkeypatch.setattr(memory, "_free_bytes", lambda strategy: 500 * MB)
     with pytest.raises(UserError, match="memory for a validation batch of 1 x 4,096"):
-        memory.check(trainer, training, evaluator, batches((1, 4096)))
-    memory.check(trainer, batches((8, None)), evaluator, training)
+        memory.check_updates_fit(trainer, training, evaluator, batches((1, 4096)))
+    memory.check_updates_fit(trainer, batches((8, None)), evaluator, training)
 
 
 def test_a_model_that_no_device_holds_is_refused_before_it_is_built(

@@ -60,7 +60,7 @@ FUNCTIONS = ("f", "then_branch", "else_branch", "body")
 logger = logging.getLogger("transevolve")
 
 
-def check_model(config, vocabulary_size: int, strategy) -> None:
+def check_model_fits(config, vocabulary_size: int, strategy) -> None:
     """Checks, before a model is built, that a device can hold it at all.
 
     Its embedding and the least that its encoder needs are counted, as weights with
@@ -85,13 +85,13 @@ def check_model(config, vocabulary_size: int, strategy) -> None:
         )
 
 
-def check(trainer, training, evaluator, validation) -> None:
+def check_updates_fit(trainer, training, evaluator, validation) -> None:
     """Logs what an update of the longest batches takes.
 
     Of a validation batch too, if there are longer ones: no pair is left out there.
 
     Args:
-      trainer, evaluator: `training.trainer.Trainer`, `training.evaluator.Evaluator`.
+      trainer, evaluator: a `Trainer`, an `Evaluator`.
       training, validation: the `data.batches.Batches` that they are for. Where their
         length is None, there is nothing to predict.
 
@@ -102,13 +102,13 @@ def check(trainer, training, evaluator, validation) -> None:
     if length is None:
         return
     specs = training.train(seed=0).element_spec
-    wanted = trainer.update_bytes(specs, longest)
-    _check_fits(f"an update of {rows:,} x {length:,}", wanted, trainer.strategy)
+    size = trainer.update_bytes(specs, longest)
+    _check_fits(f"an update of {rows:,} x {length:,}", size, trainer.strategy)
     rows, longer = longest = _longest(validation)
     if longer > length:
-        wanted = evaluator.batch_bytes(validation.evaluate().element_spec, longest)
+        size = evaluator.batch_bytes(validation.evaluate().element_spec, longest)
         batch = f"a validation batch of {rows:,} x {longer:,}"
-        _check_fits(batch, wanted, trainer.strategy)
+        _check_fits(batch, size, trainer.strategy)
 
 
 def part_of_batch(specs, rows: int, length: int) -> dict[str, tf.TensorSpec]:
@@ -126,29 +126,29 @@ def _longest(batches):
     return max(shapes, key=lambda shape: (shape[1], shape[0]))
 
 
-def shortage(wanted: int, strategy, certain: bool = False) -> str | None:
+def shortage(size: int, strategy, certain: bool = False) -> str | None:
     """Bytes that each device is to have and those that it has left, for people.
 
     None where they suffice, or where they cannot be known.
 
     Args:
-      wanted: bytes, as predicted.
+      size: bytes, as predicted.
       strategy: whose devices are meant.
       certain: whether to name bytes that may not suffice, as far as a prediction may
         be off; else those that cannot.
     """
     free = _free_bytes(strategy)
-    least = wanted / (1 - TOLERANCE if certain else 1 + TOLERANCE)
+    least = size / (1 - TOLERANCE if certain else 1 + TOLERANCE)
     if free is None or least <= free:
         return None
-    return f"about {wanted / 1e9:.1f} GB on each device, found {free / 1e9:.1f} GB"
+    return f"about {size / 1e9:.1f} GB on each device, found {free / 1e9:.1f} GB"
 
 
-def _check_fits(what, wanted, strategy):
+def _check_fits(what, size, strategy):
     free = _free_bytes(strategy)
     left = "" if free is None else f" of {free / 1e9:.1f}"
-    logger.info("%s takes about %.1f%s GB of a device", what, wanted / 1e9, left)
-    if short := shortage(wanted, strategy):
+    logger.info("%s takes about %.1f%s GB of a device", what, size / 1e9, left)
+    if short := shortage(size, strategy):
         raise UserError(
             f"expected memory for {what}, {short}; a larger "
             "--config.train.accumulate_steps needs less, and so does a smaller "
@@ -192,8 +192,8 @@ def _free_bytes_of_this_machine():
         statistics = dict(
             map(str.split, (CGROUP / "memory.stat").read_text().splitlines())
         )
-        kept = int(used.read_text()) - int(statistics["inactive_file"])
-        free = min(free, max(0, int(most) - kept))
+        in_use = int(used.read_text()) - int(statistics["inactive_file"])
+        free = min(free, max(0, int(most) - in_use))
     return free
 
 
@@ -236,10 +236,10 @@ def _most_held(graph):
             key = output.ref()
             if memory[key] != key or operation.type in OUTSIDE or key not in last_use:
                 continue
-            same = [x for x in ended if held[x] == size]
-            if operation.type in IN_PLACE and same:
-                ended.remove(same[0])
-                held[key] = held.pop(same[0])
+            free = [x for x in ended if held[x] == size]
+            if operation.type in IN_PLACE and free:
+                ended.remove(free[0])
+                held[key] = held.pop(free[0])
             else:
                 held[key] = size
                 total += size
@@ -266,10 +266,10 @@ def _output_bytes(operation, inner):
         counted = {_source(x).ref() for x in inner.outputs}
         for number, output in enumerate(inner.outputs):
             if output.op.type == "OptionalFromValue":
-                kept = _source(output.op.inputs[0])
-                if kept.ref() not in counted and kept.op.type not in OUTSIDE:
-                    counted.add(kept.ref())
-                    sizes[number] = _bytes(kept)
+                stored = _source(output.op.inputs[0])
+                if stored.ref() not in counted and stored.op.type not in OUTSIDE:
+                    counted.add(stored.ref())
+                    sizes[number] = _bytes(stored)
     return sizes
 
 

@@ -8,16 +8,9 @@ from common import checksums
 from common.checksums import DamagedError
 from common.errors import UserError
 from models import build_classifier, variant_config
-from training.checkpoints import (
-    BEST,
-    LAST,
-    MOST_READINGS,
-    RESUME,
-    Checkpoints,
-    RemovedError,
-    RunState,
-)
 from training.metrics import Totals
+from training.run_state import BEST, LAST, RESUME, RunState
+from training.tensorflow.checkpoints import MOST_READINGS, Checkpoints, RemovedError
 
 
 class Model(keras.Model):

@@ -1,0 +1,1 @@
+"""What is TensorFlow's alone: updates, evaluation, strategies, checkpoints."""
