@@ -48,9 +48,9 @@ class DataError(UserError):
     """Input that cannot be used; the message is for the user, on one line."""
 
 
-def bad_row(path, line: int, expected: str, found: str) -> DataError:
+def bad_row(path, line: int, expected: str, actual: str) -> DataError:
     """A `DataError` that names file, line (from 1), what was expected and found."""
-    return DataError(f"{path}:{line}: expected {expected}, found {found}")
+    return DataError(f"{path}:{line}: expected {expected}, found {actual}")
 
 
 class GoodRows:

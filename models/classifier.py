@@ -29,17 +29,17 @@ class SequenceClassifier(keras.Model):
         self.num_classes = num_classes
         self.hidden_dim = hidden_dim
         self.seed = seed
-        same = {"dtype": self.dtype_policy}
+        dtype = {"dtype": self.dtype_policy}
         self.embedding = TokenEmbedding(
             vocabulary_size,
             hidden_dim,
             seed=derive_seed(seed, "embedding"),
             name="embedding",
-            **same,
+            **dtype,
         )
         self.encoder = encoder
-        self.norm = LayerNormalization(name="norm", **same)
-        self.logits = seeded_dense(num_classes, "logits", seed, **same)
+        self.norm = LayerNormalization(name="norm", **dtype)
+        self.logits = seeded_dense(num_classes, "logits", seed, **dtype)
 
     def build(self, input_shape):
         self.embedding.build(input_shape)

@@ -26,12 +26,12 @@ def official_choices(fidelity: str) -> frozenset[str]:
     Raises:
       ValueError: if it is neither.
     """
-    profile, *others = fidelity.split("+")
-    known = profile in PROFILES and set(others) <= CHOICES.keys()
-    if not known or len(set(others)) < len(others):
+    profile, *exceptions = fidelity.split("+")
+    known = profile in PROFILES and set(exceptions) <= CHOICES.keys()
+    if not known or len(set(exceptions)) < len(exceptions):
         raise ValueError(f"fidelity must be {EXPECTED}, got {fidelity!r}")
-    others = frozenset(others)
-    return others if profile == "paper" else CHOICES.keys() - others
+    exceptions = frozenset(exceptions)
+    return exceptions if profile == "paper" else CHOICES.keys() - exceptions
 
 
 def is_fidelity(value) -> bool:

@@ -164,12 +164,12 @@ class Attentions(NamedTuple):
       layer: makes and reads the operators of `OPERATORS`.
       softmax: the name of the softmax in this model. It is what variants mean that
         name no attention.
-      others: further layers, of this model alone.
+      layers: further ones, of this model alone.
     """
 
     layer: type[Attention]
     softmax: str = "softmax"
-    others: Mapping[str, type[Attention]] = {}
+    layers: Mapping[str, type[Attention]] = {}
 
     def named(self) -> dict[str, type]:
         """By name, the operator or the layer that states what it can do."""
@@ -177,7 +177,7 @@ class Attentions(NamedTuple):
             self.softmax if name == "softmax" else name: operator
             for name, operator in OPERATORS.items()
         }
-        return {**operators, **self.others}
+        return {**operators, **self.layers}
 
     def make(self, config: Mapping, use: str = "self", **arguments) -> Attention:
         """Makes the layer that the `model.attention` part of a config describes.
@@ -197,8 +197,8 @@ class Attentions(NamedTuple):
         if name not in self.named():
             known = tuple(self.named())
             raise ValueError(f"attention must be one of {known}, got {name!r}")
-        if name in self.others:
-            return self.others[name](use=use, **hyperparameters, **arguments)
+        if name in self.layers:
+            return self.layers[name](use=use, **hyperparameters, **arguments)
         if name == self.softmax or (use == "cross" and use not in OPERATORS[name].uses):
             name, hyperparameters = "softmax", {}
         return self.layer(operator=name, use=use, **hyperparameters, **arguments)

@@ -53,9 +53,9 @@ class Slots(NamedTuple):
 
     def append(self, new):
         """With the slots of one more position, (batch, heads, beams, size)."""
-        kept = self.recent[:, :, new.shape[2] :]
-        new = ops.cast(new, kept.dtype)
-        return self._replace(recent=ops.concatenate([kept, new], axis=2))
+        latest = self.recent[:, :, new.shape[2] :]
+        new = ops.cast(new, latest.dtype)
+        return self._replace(recent=ops.concatenate([latest, new], axis=2))
 
     def rows(self):
         """(batch, heads, 1, slots) of slots of size 1, for the queries of all beams."""
@@ -138,8 +138,8 @@ class SlotMap(NamedTuple):
         """The map when each beam has its own slot at a position, a scalar."""
         _, beams, positions = ops.shape(self.owners)
         now = ops.arange(positions) == position
-        own = ops.arange(beams, dtype="int32")[:, None]
-        return SlotMap(ops.where(now, own, self.owners))
+        numbers = ops.arange(beams, dtype="int32")[:, None]
+        return SlotMap(ops.where(now, numbers, self.owners))
 
     def visible(self, position):
         """Which slots the beams see at a position, its own included.

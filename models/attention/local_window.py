@@ -57,8 +57,8 @@ class LocalWindowOperator(SoftmaxOperator):
 
     def joined_columns(self, x, num_keys):
         if not self._is_one_block(num_keys):
-            before, own, *after = ops.split(x, 2 if self.causal else 3, axis=3)
-            x = own + _shifted(before, -1)
+            before, x, *after = ops.split(x, 2 if self.causal else 3, axis=3)
+            x += _shifted(before, -1)
             if after:
                 x += _shifted(*after, 1)
         batch, heads, blocks, block, size = ops.shape(x)

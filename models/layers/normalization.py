@@ -38,8 +38,8 @@ def normalized(x, gamma, beta, epsilon):
         def backward(dy):
             weighted, products = dy * gamma, dy * z
             dx = weighted - _mean(weighted) - z * _mean(products * gamma)
-            others = tuple(range(len(x.shape) - 1))
-            return dx * inverse, ops.sum(products, others), ops.sum(dy, others)
+            rows = tuple(range(len(x.shape) - 1))
+            return dx * inverse, ops.sum(products, rows), ops.sum(dy, rows)
 
         return z * gamma + beta, backward
 

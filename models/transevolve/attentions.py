@@ -8,5 +8,5 @@ from models.transevolve.no_attention import NoAttention
 ATTENTIONS = Attentions(
     TimeEvolvingAttention,
     softmax="factored",
-    others={"literal": LiteralAttention, "none": NoAttention},
+    layers={"literal": LiteralAttention, "none": NoAttention},
 )
