@@ -44,6 +44,7 @@ class ClassificationTask(Task):
             self.tokenizer.vocabulary_size,
             len(self.data.class_names),
             self.config.seed,
+            self.config.data.max_length,
         )
 
     def training_batches(self):

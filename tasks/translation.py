@@ -106,8 +106,12 @@ class TranslationTask(Task):
         return Buckets(lengths, settings.batch_size, settings.batch_unit).shapes
 
     def build_model(self):
+        config = self.config
         return build_encoder_decoder(
-            self.config.model, self.tokenizer.vocabulary_size, self.config.seed
+            config.model,
+            self.tokenizer.vocabulary_size,
+            config.seed,
+            longest_source(config.data.bucket_lengths) + config.decode.extra_length,
         )
 
     def training_batches(self):
