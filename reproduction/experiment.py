@@ -47,7 +47,7 @@ class Experiment(NamedTuple):
     seed: int = 0
 
     def changed(self, changes: dict | None = None, **attributes) -> "Experiment":
-        """The same with more changes, and other attributes."""
+        """Returns this experiment with more changes and other attributes."""
         changes = {**self.changes, **(changes or {})}
         return self._replace(changes=changes, **attributes)
 

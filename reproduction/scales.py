@@ -42,7 +42,7 @@ class Scale(NamedTuple):
         return self.name == "paper"
 
     def with_seeds(self, seeds: int | None) -> "Scale":
-        """The same with so many runs of each kind; None leaves the scale as it is."""
+        """Returns this scale with so many runs of each kind, or as it is for None."""
         return self._replace(seeds=seeds, fidelity_seeds=seeds) if seeds else self
 
     def each_seed(

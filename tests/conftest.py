@@ -34,7 +34,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(autouse=True)
 def seeded():
-    """The same initial weights in every run of a test."""
+    """Gives every run of a test the same initial weights."""
     import keras
 
     keras.utils.set_random_seed(0)

@@ -29,8 +29,7 @@ class Operator(abc.ABC):
 
     Class attributes:
       uses: of `USES`, what it serves as.
-      can_decode: whether it has the methods for decoding. As self-attention none is
-        needed.
+      can_decode: whether it has the methods of `Decoding`.
       variants: hyperparameters by what they append to a variant's name, e.g.
         {"": {"feature_map": "elu1"}, "favor": {"feature_map": "favor"}}.
       fields: {hyperparameter: `common.fields.Field`}, unless `fields_of` says more.
@@ -53,7 +52,7 @@ class Operator(abc.ABC):
     """
 
     uses = USES
-    can_decode = True
+    can_decode = False
     variants: Mapping[str, Mapping] = {"": {}}
     fields: Mapping[str, Field] = {}
     inert_weights: tuple[str, ...] = ()
@@ -172,41 +171,6 @@ class Operator(abc.ABC):
           (batch, heads, n, size).
         """
 
-    # Decoding: one position at a time, for all beams of a sentence, sizes (batch,
-    # heads, beams, size). Keys and queries are prepared.
-
-    def empty_cache(self, batch_size, beams, key_size, size, num_reads, dtype):
-        """What `step` keeps of earlier tokens, none yet: any nesting of tuples and
-        lists of the leaves of `models.attention.cache`."""
-        raise NotImplementedError
-
-    def step(self, queries, keys, biases, cache, visible):
-        """What the reads of one position share; its attribute `cache` is the next.
-
-        Args:
-          biases: (batch, heads, beams, reads).
-          visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
-        """
-        raise NotImplementedError
-
-    def read_step(self, state, number, values):
-        """What a read gives, (batch, beams, d), of values likewise; the next state."""
-        raise NotImplementedError
-
-    def source_cache(self, keys, biases, mask, values):
-        """What cross-attention keeps of a source.
-
-        Args:
-          biases: (batch, heads, m, reads), `MASKED` at padding.
-          mask: bool (batch, m), true at real tokens; None if all are real.
-          values: (batch, heads, m, size), those of all reads.
-        """
-        raise NotImplementedError
-
-    def read_source(self, queries, cache):
-        """What each read gives, a list of (batch, beams, d)."""
-        raise NotImplementedError
-
     @abc.abstractmethod
     def products(self, units: int, length: int, key_size, size, reads) -> list[Product]:
         """Matrix products of a training step as self-attention, `models.products`.
@@ -220,3 +184,45 @@ class Operator(abc.ABC):
     def get_config(self) -> dict:
         """The hyperparameters."""
         return {}
+
+
+class Decoding(abc.ABC):
+    """What an `Operator` has besides, to decode one position at a time.
+
+    Sizes are (batch, heads, beams, size), for all beams of a sentence. Queries and keys
+    are prepared.
+    """
+
+    can_decode = True
+
+    @abc.abstractmethod
+    def empty_cache(self, batch_size, beams, key_size, size, num_reads, dtype):
+        """What `step` keeps of earlier tokens, none yet: any nesting of tuples and
+        lists of the leaves of `models.attention.cache`."""
+
+    @abc.abstractmethod
+    def step(self, queries, keys, biases, cache, visible):
+        """What the reads of one position share; its attribute `cache` is the next.
+
+        Args:
+          biases: (batch, heads, beams, reads).
+          visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
+        """
+
+    @abc.abstractmethod
+    def read_step(self, state, number, values):
+        """What a read gives, (batch, beams, d), of values likewise; the next state."""
+
+    @abc.abstractmethod
+    def source_cache(self, keys, biases, mask, values):
+        """What cross-attention keeps of a source.
+
+        Args:
+          biases: (batch, heads, m, reads), `MASKED` at padding.
+          mask: bool (batch, m), true at real tokens; None if all are real.
+          values: (batch, heads, m, size), those of all reads.
+        """
+
+    @abc.abstractmethod
+    def read_source(self, queries, cache):
+        """What each read gives, a list of (batch, beams, d)."""

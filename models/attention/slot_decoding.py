@@ -12,6 +12,7 @@ from models.attention.heads import (
     split_heads,
     zero_unseeing,
 )
+from models.attention.operator import Decoding
 
 
 class TokenCache(NamedTuple):
@@ -56,9 +57,9 @@ class SourceCache(NamedTuple):
     sees: Any
 
 
-class SlotDecoding:
-    """The decoding methods of an `Operator` for few queries, where no order of the
-    products is faster than another: all rows of weights before the first read."""
+class SlotDecoding(Decoding):
+    """Decoding by slots. For few queries no order of the products is faster than
+    another: all rows of weights are made before the first read."""
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
         """`TokenCache`.
@@ -92,7 +93,7 @@ class SlotDecoding:
         return Step(weights, cache._replace(keys=keys))
 
     def read_step(self, state, number, values):
-        """See `Operator.read_step`."""
+        """See `Decoding.read_step`."""
         values = split_heads(values, self.num_heads)
         all_values = list(state.cache.values)
         all_values[number] = all_values[number].append(values)
@@ -108,7 +109,7 @@ class SlotDecoding:
         return SourceCache(keys, biases, zero_unseeing(values, sees), sees)
 
     def read_source(self, queries, cache):
-        """See `Operator.read_source`."""
+        """See `Decoding.read_source`."""
         scores = ops.matmul(queries, ops.swapaxes(cache.keys, 2, 3))
         biases = cache.biases
         weights = _weights(scores, None if biases is None else biases[:, :, :, None])

@@ -6,6 +6,7 @@ from keras import ops
 
 from models.attention.cache import State
 from models.attention.heads import LOWEST, largest, merge_heads
+from models.attention.operator import Decoding
 from models.attention.safe_sums import (
     Keys,
     Sums,
@@ -32,8 +33,8 @@ class Step(NamedTuple):
     cache: list
 
 
-class StateDecoding:
-    """The decoding methods of an `Operator` of feature maps."""
+class StateDecoding(Decoding):
+    """Decoding by states, of an `Operator` of feature maps."""
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
         """A `State` for each read, in float32 whatever the dtype."""
@@ -53,7 +54,7 @@ class StateDecoding:
         return Step(_beams_first(log(queries)), logs, cache)
 
     def read_step(self, state, number, values):
-        """See `Operator.read_step`."""
+        """See `Decoding.read_step`."""
         heads = self.num_heads
         batch, beams, width = ops.shape(values)
         past, logs = state.cache[number].value, state.keys[number][..., None]
@@ -78,7 +79,7 @@ class StateDecoding:
         return sums_of(Keys(keys[:, :, None], biases), values[:, :, None])
 
     def read_source(self, queries, cache):
-        """See `Operator.read_source`."""
+        """See `Decoding.read_source`."""
         attended = read(queries[:, :, None], cache)
         reads = attended.shape[2]
         return [

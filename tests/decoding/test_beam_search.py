@@ -175,7 +175,7 @@ def scripted_step(logits):
 
 
 def plain_search(logits, limit, beam_size, alpha):
-    """The same for one sentence, in Python, to the end: (score, text) of each rank."""
+    """Searches one sentence to the end in Python: (score, text) of each rank."""
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     alive, finished = [(0.0, [])], []
     for position in range(limit):

@@ -76,7 +76,7 @@ def build_any(config, decoder: bool):
 
 
 def at_once(function):
-    """The same function of arrays; on JAX, which else compiles each operation, as one.
+    """Compiles a function of arrays as a whole on JAX, which else compiles operations.
 
     What it closes over, weights too, is a constant there.
     """

@@ -44,7 +44,7 @@ def attended(queries, keys, biases, values, causal, dtype="float32"):
 
 
 def by_xla(function):
-    """The same function of arrays, compiled."""
+    """Compiles a function of arrays."""
     import tensorflow as tf
 
     return tf.function(function, jit_compile=True, autograph=False)
