@@ -6,12 +6,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras import ops
 
 from benchmarks import (
     alone,
     calls,
-    decode,
     features,
     memory,
     models,
@@ -20,45 +18,22 @@ from benchmarks import (
     profile,
     pytorch,
     rows,
-    serve,
     speed,
     timing,
 )
 from benchmarks.calls import Setting
 from common.errors import UserError
 from configs.published import SPEED
-from decoding.beam_search import beam_search
 from models import build_encoder_decoder, variant_config, variants
-from models.attention.cache import SlotMap
 from models.products import operations
 from tests import forked
-from tests.benchmarks.turns import made_up
+from tests.benchmarks.turns import PAIR, TWO_SECONDS, WIDTH, made_up
 from tests.models.builders import (
-    SMALL,
-    TRANSFORMER,
     draw_no_rotations,
-    randomize,
-    tokens,
 )
 from tests.shallow import LAYERS, shallow, shallow_variant
 
-pytestmark = pytest.mark.slow
-
-PAIR = ["transformer", "transevolve-fullff-1"]
-WIDTH, HEADS = 32, 8
-TWO_SECONDS = [1.0, 2.0, 4.0]  # of three rounds, the median
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Few and narrow layers, a small product for the peak; `speed` sets the dtype
-    policy of the process."""
-    monkeypatch.setattr(models, "variant_config", shallow_variant)
-    narrow = {**models.SIZES["small"], "hidden_dim": WIDTH, "ffn_dim": 2 * WIDTH}
-    monkeypatch.setitem(models.SIZES, "small", narrow)
-    monkeypatch.setattr(speed, "PEAK_SIZE", 256)
-    yield
-    keras.config.set_dtype_policy("float32")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
 
 def two_seconds(monkeypatch, module, **others):
@@ -519,127 +494,3 @@ def test_markdown_says_once_what_all_rows_share():
         "| model | seconds | parameters |\n| --- | --: | --: |\n"
         "| a | 1.5 |  |\n| b |  | 12,345 |"
     )
-
-
-def test_decode_rows(monkeypatch):
-    monkeypatch.setattr(decode, "VOCABULARY_SIZE", 50)
-    # A second for the encoder and one a step; three times that without a cache.
-    factor = {"transformer": 2.0, "transevolve-randomff-1": 1.0}
-
-    def seconds(call):
-        name, length = call
-        bare = name.removesuffix(decode.RECOMPUTED)
-        return [(3 if bare != name else 1) * factor[bare] * (1 + length)] * 3
-
-    made_up(monkeypatch, decode, seconds)
-    # What is searched, test_recomputing and test_scripts.py have.
-    monkeypatch.setattr(decode, "_search", lambda *_: lambda sources, length: None)
-    monkeypatch.setattr(decode, "_encoding", lambda *_: lambda: None)
-    found = list(decode.measure(list(factor), [3, 20], "small", 2, 2, 5))
-    expected = [(name, length) for name in factor for length in (3, 20)]
-    assert [(row["model"], row["length"]) for row in found] == expected
-    for row in found:
-        taken = factor[row["model"]] * (1 + row["length"])
-        assert row["seconds"] == taken
-        assert row["tokens_per_second"] == round(2 * row["length"] / taken, 1)
-        assert row["sentences_per_second"] == round(2 / taken, 2)
-        assert row["milliseconds_per_step"] == 1000 * factor[row["model"]]
-        assert row["growth_of_step"] == 1 and row["ratio_to_recomputing"] == 3
-        assert row["ratio_to_transformer"] == 2 / factor[row["model"]]
-    # float32: keys and values of each layer; K, b^l and values of one block.
-    assert found[0]["cache_bytes_per_token"] == 4 * LAYERS * 2 * WIDTH
-    slots = 2 * WIDTH + LAYERS * (HEADS + WIDTH)
-    assert found[2]["cache_bytes_per_token"] == 4 * slots
-
-
-def test_steps_are_those_since_the_length_before():
-    seconds = {("m", 0): [1.0, 2.0], ("m", 10): [2.0, 4.0], ("m", 30): [8.0, 8.0]}
-    steps = decode._milliseconds_per_step(seconds, "m", [10, 30])
-    assert steps == {10: [100.0, 200.0], 30: [300.0, 200.0]}
-
-
-@pytest.fixture
-def answers(monkeypatch):
-    """What is served, by its name; an export takes two seconds, all else takes one."""
-    answers = {}
-
-    def interleave(given, rounds, title):
-        answers.update({name: call() for name, call in given.items()})
-        return {
-            name: [1.0] * 3 if isinstance(name, tuple) else TWO_SECONDS
-            for name in given
-        }
-
-    monkeypatch.setattr(serve, "interleave", interleave)
-    return answers
-
-
-def check_served(row):
-    assert (row["p50_ms"], row["p99_ms"]) == (2000, 3960)
-    assert row["texts_per_second"] == 1.5
-    assert (row["latency_to_predict"], row["time_to_evaluation"]) == (2.0, 2.0)
-
-
-def test_classifiers_are_served(answers):
-    short, long = serve.measure(PAIR[:1], [8, 40], batch_size=3)
-    assert (short["length"], long["length"]) == (8, 40)
-    for row in (short, long):
-        check_served(row)
-        assert row["latency_to_transformer"] == 1.0
-    # An export holds its weights, and little more.
-    weights = 4 * models.build(PAIR[0], "small").count_params() / 1e6
-    assert weights < short["disk_mb"] < weights + 2
-    scores, *_ = answers[PAIR[0]]
-    assert len(scores) == sum(map(len, answers[PAIR[0], "evaluation"])) == 3
-
-
-class Unsaved:
-    """A `serve.Export` that is not written, which takes long."""
-
-    load_seconds = num_bytes = 0
-
-    def __init__(self, text_model, folder):
-        self._text_model = text_model
-
-    def answering(self, texts):
-        return lambda: self._text_model.outputs("serving_default", texts)
-
-
-def test_translators_are_served(answers, monkeypatch):
-    monkeypatch.setattr(models, "NUM_SUBWORDS", 300)
-    monkeypatch.setattr(serve, "NUM_LINES", 200)
-    monkeypatch.setattr(serve, "Export", Unsaved)
-    serve._tokenizer.cache_clear()
-    (row,) = serve.measure(PAIR[1:], [8], task="translation", batch_size=3)
-    serve._tokenizer.cache_clear()
-    check_served(row)
-    assert "latency_to_transformer" not in row
-    served = [text["translation"].decode() for text in answers[PAIR[1]]]
-    assert len(served) == len(answers[PAIR[1], "evaluation"]) == 3
-    assert served[0] == answers[PAIR[1], "evaluation"][0]
-
-
-def test_decode_needs_rising_lengths():
-    with pytest.raises(UserError, match="--lengths.*rising.*64, 16"):
-        list(decode.measure(["transformer"], [64, 16]))
-
-
-@pytest.mark.parametrize(
-    "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
-)
-def test_recomputing_finds_what_the_cache_finds(config):
-    model = randomize(build_encoder_decoder(config, 40))
-    sources = tokens(batch=2, length=6)
-
-    @tf.function
-    def search(step, cache):
-        return beam_search(
-            step(model, sources), cache(2, 3), ops.array([20, 20]), 20, 3
-        )
-
-    found = [
-        search(decode.cached_step, model.empty_cache),
-        search(decode.recomputing_step, SlotMap.empty),
-    ]
-    np.testing.assert_array_equal(found[0].tokens, found[1].tokens)
-    np.testing.assert_allclose(found[0].scores, found[1].scores, rtol=1e-4)
