@@ -6,6 +6,7 @@ from typing import NamedTuple
 import keras
 
 from models.attention import OPERATORS
+from models.attention.heads import split_heads
 from models.attention.operator import USES, Operator
 from models.fidelity import official_choices
 
@@ -89,7 +90,7 @@ class Attention(keras.layers.Layer):
     def __init__(
         self,
         num_heads,
-        operator,
+        operator="softmax",
         num_depths=1,
         use="self",
         offsets=(0.0,),
@@ -123,6 +124,16 @@ class Attention(keras.layers.Layer):
     def fields_of(cls, hyperparameters: Mapping) -> Mapping:
         """See `Operator.fields_of`."""
         return cls.fields
+
+    @property
+    def head_size(self) -> int:
+        """Of values."""
+        return self.hidden_dim // self.num_heads
+
+    def _queries(self, queries, draw=None):
+        """Prepared queries by head, of (batch, n, size of all heads)."""
+        queries = split_heads(queries, self.num_heads)
+        return self.operator.prepare_queries(queries, self.scale, draw)
 
     @property
     def num_reads(self) -> int:

@@ -90,6 +90,16 @@ def zero_unseeing(attended, seeing):
     return attended if seeing is None else attended * ops.cast(seeing, attended.dtype)
 
 
+def transpose(x):
+    """The last two axes, exchanged."""
+    return ops.swapaxes(x, -1, -2)
+
+
+def transposed_product(x, y):
+    """x^T y of the last two axes."""
+    return ops.matmul(transpose(x), y)
+
+
 def masked(biases, mask):
     """Biases (batch, heads, m, reads), `MASKED` where a mask (batch, m) is false.
 

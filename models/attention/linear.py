@@ -18,7 +18,12 @@ from models.attention.causal_chunks import (
     triangles,
 )
 from models.attention.feature_maps import FEATURE_MAPS, variants
-from models.attention.heads import num_earlier, sees_a_key
+from models.attention.heads import (
+    num_earlier,
+    sees_a_key,
+    transpose,
+    transposed_product,
+)
 from models.attention.operator import Operator
 from models.attention.state_decoding import StateDecoding
 from models.products import Product, with_gradients
@@ -95,17 +100,17 @@ class LinearOperator(StateDecoding, Operator):
         rows, keys_in_rows = queries, keys
         if form == CHUNKS:
             rows, keys_in_rows = self._rows(queries, sizes[1]), chunks(keys)
-        return queries, keys, self._seen(ops.matmul(rows, _transpose(keys_in_rows)))
+        return queries, keys, self._seen(ops.matmul(rows, transpose(keys_in_rows)))
 
     def times(self, parts, x):
         queries, keys, *inside = parts
         if _form(parts) == SHORT:
             return ops.matmul(*inside, x)
         if _form(parts) == SUMS:
-            return ops.matmul(queries, _product(keys, x))
+            return ops.matmul(queries, transposed_product(keys, x))
         num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
         x = chunks(x)
-        sums = sums_before(_product(chunks(keys), x))
+        sums = sums_before(transposed_product(chunks(keys), x))
         rows = self._rows(queries, num_keys)
         product = ops.matmul(rows, sums) + ops.matmul(*inside, x)
         return self._joined_rows(product, num_queries, num_keys)
@@ -113,33 +118,38 @@ class LinearOperator(StateDecoding, Operator):
     def transposed_times(self, parts, y):
         queries, keys, *inside = parts
         if _form(parts) == SHORT:
-            return _product(*inside, y)
+            return transposed_product(*inside, y)
         if _form(parts) == SUMS:
-            return ops.matmul(keys, _product(queries, y))
+            return ops.matmul(keys, transposed_product(queries, y))
         num_keys = ops.shape(keys)[2]
         y, rows = (self._rows(x, num_keys) for x in (y, queries))
-        sums = sums_after(_product(rows, y))
-        product = ops.matmul(chunks(keys), sums) + _product(*inside, y)
+        sums = sums_after(transposed_product(rows, y))
+        product = ops.matmul(chunks(keys), sums) + transposed_product(*inside, y)
         return joined(product, num_keys)
 
     def gradient(self, parts, left, right):
         queries, keys, *_ = parts
         form = _form(parts)
         if form == SUMS:
-            by_keys = ops.matmul(left, _transpose(_product(keys, right)))
-            return by_keys, ops.matmul(right, _transpose(_product(queries, left)))
+            by_keys = ops.matmul(left, transpose(transposed_product(keys, right)))
+            return by_keys, ops.matmul(
+                right, transpose(transposed_product(queries, left))
+            )
         num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
         if form == CHUNKS:
             left, queries = (self._rows(x, num_keys) for x in (left, queries))
             right, keys = chunks(right), chunks(keys)
-        d_inside = self._seen(ops.matmul(left, _transpose(right)))
-        d_queries, d_keys = ops.matmul(d_inside, keys), _product(d_inside, queries)
+        d_inside = self._seen(ops.matmul(left, transpose(right)))
+        d_queries, d_keys = (
+            ops.matmul(d_inside, keys),
+            transposed_product(d_inside, queries),
+        )
         if form == SHORT:
             return d_queries, d_keys
-        before = sums_before(_product(keys, right))
-        after = sums_after(_product(queries, left))
-        d_queries += ops.matmul(left, _transpose(before))
-        d_keys += ops.matmul(right, _transpose(after))
+        before = sums_before(transposed_product(keys, right))
+        after = sums_after(transposed_product(queries, left))
+        d_queries += ops.matmul(left, transpose(before))
+        d_keys += ops.matmul(right, transpose(after))
         d_queries = self._joined_rows(d_queries, num_queries, num_keys)
         return d_queries, joined(d_keys, num_keys)
 
@@ -258,12 +268,3 @@ def _form(parts):
 
 def _scaled(x, scale):
     return x if scale == 1 else x * scale**0.5
-
-
-def _product(x, y):
-    """x^T y of the last two axes."""
-    return ops.matmul(_transpose(x), y)
-
-
-def _transpose(x):
-    return ops.swapaxes(x, -1, -2)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention.causal_chunks import chunks, earlier, joined
-from models.attention.heads import MASKED, largest
+from models.attention.heads import MASKED, largest, transposed_product
 
 
 class Keys(NamedTuple):
@@ -42,7 +42,7 @@ def sums_of(keys: Keys, values) -> Sums:
     """The `Sums` of one depth over all keys, in float32."""
     logs = log(keys.features) + ops.cast(keys.biases, "float32")
     maxima = largest(logs, axis=-2)
-    return Sums(_product(ops.exp(logs - maxima), with_ones(values)), maxima)
+    return Sums(transposed_product(ops.exp(logs - maxima), with_ones(values)), maxima)
 
 
 def read(queries, sums: Sums):
@@ -80,11 +80,6 @@ def attend(queries, keys: Keys, values, causal: bool):
     weights = ops.exp(logs - largest(logs, axis=-1))
     rows = ops.concatenate([with_ones(values), sums], axis=-2)
     return joined(divided(ops.matmul(weights, rows)), length)
-
-
-def _product(x, y):
-    """x^T y of the last two axes."""
-    return ops.matmul(ops.swapaxes(x, -1, -2), y)
 
 
 def log(features):

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from models.attention.heads import MASKED, is_future, sees_a_key
+from models.attention.heads import MASKED, is_future, sees_a_key, transpose
 from models.attention.operator import Operator
 from models.attention.slot_decoding import SlotDecoding
 from models.gradients import custom_gradient
@@ -70,13 +70,13 @@ class SoftmaxOperator(SlotDecoding, Operator):
         """softmax(Q K^T + b), (…, rows, columns), of biases (batch, heads, m, 1)."""
         num_queries, num_keys = _lengths(queries, keys)
         rows = self.rows(queries, num_keys)
-        scores = ops.matmul(rows, _transpose(self.columns(keys)))
+        scores = ops.matmul(rows, transpose(self.columns(keys)))
         hidden = self.hidden(num_queries, num_keys)
         if hidden is not None:
             scores += MASKED * ops.cast(hidden, scores.dtype)
         if biases is not None:
             biases = ops.cast(biases, scores.dtype)
-            scores += _transpose(self.columns(biases))
+            scores += transpose(self.columns(biases))
         return ops.softmax(scores, axis=-1)
 
     def times(self, parts, x):
@@ -93,7 +93,7 @@ class SoftmaxOperator(SlotDecoding, Operator):
     def gradient(self, parts, left, right):
         kernel, queries, keys = parts
         left = self.rows(left, ops.shape(keys)[2])
-        d_kernel = ops.matmul(left, _transpose(self.columns(right)))
+        d_kernel = ops.matmul(left, transpose(self.columns(right)))
         # A softmax's correction is left out: docs/attention.md.
         return self._by_scores(kernel * d_kernel, queries, keys)
 
@@ -122,7 +122,7 @@ class SoftmaxOperator(SlotDecoding, Operator):
                 left = ops.concatenate([d_outputs, slopes], axis=-1)
                 left = self.rows(left, ops.shape(keys)[2])
                 right = ops.concatenate([values, ops.ones_like(values[..., :1])], -1)
-                d_scores = kernel * ops.matmul(left, _transpose(self.columns(right)))
+                d_scores = kernel * ops.matmul(left, transpose(self.columns(right)))
                 by_scores = self._by_scores(d_scores, queries, keys)
                 by_bias = self.transposed_times(
                     (d_scores, queries, keys), ops.ones_like(queries[..., :1])
@@ -167,7 +167,3 @@ def _transposed_times(kernel, x):
     # In one operation: a transposed n x n array never exists, traced or not.
     outer = "bhcdef"[: len(kernel.shape) - 2]
     return ops.einsum(f"{outer}qk,{outer}qv->{outer}kv", kernel, x)
-
-
-def _transpose(x):
-    return ops.swapaxes(x, -1, -2)

@@ -84,11 +84,6 @@ class TimeEvolvingAttention(Attention):
         width = self.projected_dim if official else self.hidden_dim
         return (width / self.num_heads) ** -0.5
 
-    @property
-    def head_size(self):
-        """Of values."""
-        return self.hidden_dim // self.num_heads
-
     def time_vectors(self):
         """T^l of equation 7 split in heads, of all reads: (reads, num_heads, d'/H)."""
         coefficients = self.time_coefficients
@@ -173,10 +168,6 @@ class TimeEvolvingAttention(Attention):
         """
         biases = split_heads(linear(keys, constants), self.num_heads)
         return ops.cast(biases, "float32")
-
-    def _queries(self, queries, draw=None):
-        queries = split_heads(queries, self.num_heads)
-        return self.operator.prepare_queries(queries, self.scale, draw)
 
     def _keys_and_biases(self, keys, constants, mask=None, draw=None):
         biases = self.biases(keys, constants)

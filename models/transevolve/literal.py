@@ -46,9 +46,6 @@ class LiteralAttention(TimeEvolvingAttention):
 
     inert_weights = ("key_time_kernel",)
 
-    def __init__(self, num_heads, operator="softmax", *args, **kwargs):
-        super().__init__(num_heads, operator, *args, **kwargs)
-
     def build(self, x_shape, context_shape=None):
         super().build(x_shape, context_shape)
         self.key_time_kernel = self._add_kernel(
@@ -111,8 +108,3 @@ class LiteralAttention(TimeEvolvingAttention):
             ),
             *with_gradients("A V", reads, units, one),
         ]
-
-    def get_config(self):
-        config = super().get_config()
-        del config["operator"]
-        return config

@@ -30,9 +30,6 @@ class NoAttention(TimeEvolvingAttention):
     uses = ("self", "causal")
     can_decode = False
 
-    def __init__(self, num_heads, operator="softmax", *args, **kwargs):
-        super().__init__(num_heads, operator, *args, **kwargs)
-
     def call(self, x, context, padding_mask=None, training=None):
         """`Unattended`.
 
@@ -63,8 +60,3 @@ class NoAttention(TimeEvolvingAttention):
             *with_gradients("query, key", 2, 1, projection),
             *with_gradients("biases", 1, 1, biases),
         ]
-
-    def get_config(self):
-        config = super().get_config()
-        del config["operator"]
-        return config

@@ -53,10 +53,6 @@ class ProjectedAttention(Attention):
         return seeded_dense(count * self.hidden_dim, name, self.seed, **options)
 
     @property
-    def head_size(self):
-        return self.hidden_dim // self.num_heads
-
-    @property
     def scale(self):
         """Factor on the products of queries and keys."""
         return self.head_size**-0.5 if self.operator.is_softmax else 1.0
@@ -111,10 +107,6 @@ class ProjectedAttention(Attention):
 
     def read_source(self, x, cache):
         return self.operator.read_source(self._queries(self.query(x)), cache)
-
-    def _queries(self, queries, draw=None):
-        queries = split_heads(queries, self.num_heads)
-        return self.operator.prepare_queries(queries, self.scale, draw)
 
     def _keys_and_biases(self, keys, mask=None, draw=None):
         """Keys, and what is added to their scores, (batch, heads, m, 1), or None."""
