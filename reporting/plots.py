@@ -20,6 +20,16 @@ WIDE = 4
 NAME_HEIGHT = 10
 
 
+def by_length(rows: list[dict], field: str) -> dict[str, list[tuple]]:
+    """(length, value) of a field by model, sorted; without models that have none."""
+    lines = {}
+    for row in rows:
+        lines.setdefault(row["model"], [])
+        if field in row:
+            lines[row["model"]].append((row["length"], row[field]))
+    return {model: sorted(points) for model, points in lines.items() if points}
+
+
 def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -> None:
     """Draws a panel for each field, with a line for each model, its name at the end.
 
@@ -33,17 +43,10 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
     axes = figure.subplots(len(fields), 1, squeeze=False, sharex=True)[:, 0]
     lengths = sorted({row["length"] for row in rows})
     for axis, field in zip(axes, fields, strict=True):
-        lines = {}
-        for model in dict.fromkeys(row["model"] for row in rows):
-            points = sorted(
-                (row["length"], row[field])
-                for row in rows
-                if row["model"] == model and field in row
-            )
-            if points:
-                lines[model] = points
-                drawn = look(model)._asdict()
-                axis.plot(*zip(*points, strict=True), markersize=4, **drawn)
+        lines = by_length(rows, field)
+        for model, points in lines.items():
+            drawn = look(model)._asdict()
+            axis.plot(*zip(*points, strict=True), markersize=4, **drawn)
         if lengths[-1] > WIDE * lengths[0]:
             axis.set_xscale("log", base=2)
         _mark(axis, lengths)

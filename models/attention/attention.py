@@ -105,9 +105,9 @@ class Attention(keras.layers.Layer):
     ):
         super().__init__(name=name, dtype=dtype, trainable=trainable)
         kind = OPERATORS[operator]
-        served = [uses for uses in (self.uses, kind.uses) if use not in uses]
-        if served:
-            raise ValueError(f"{operator} serves as {served[0]}, got use={use!r}")
+        for uses in (self.uses, kind.uses):
+            if use not in uses:
+                raise ValueError(f"{operator} serves as {uses}, got use={use!r}")
         self.operator_name = operator
         self.operator = kind(num_heads, use, seed, **hyperparameters)
         self.num_heads = num_heads

@@ -64,15 +64,12 @@ class ProjectedAttention(Attention):
             padding_mask = ops.cast(padding_mask, "bool")
         queries, keys, values = self._project(x, context)
         queries = self._queries(queries, draw)
+        keys, biases = self._keys_and_biases(keys, padding_mask, draw)
         if self.operator.rows_sum_to_one:
-            keys, biases = self._keys_and_biases(keys, None, draw)
             values = split_heads(values, self.num_heads)
-            if padding_mask is not None:
-                biases = masked(ops.zeros_like(keys[:, :1, :, :1]), padding_mask)
             attended = self.operator.read_once(queries, keys, biases, values)
             sees = self.operator.sees((), padding_mask, ops.shape(queries)[2])
             return Attended(merge_heads(zero_unseeing(attended, sees)))
-        keys, biases = self._keys_and_biases(keys, padding_mask, draw)
         if biases is None:
             biases = ops.zeros_like(keys[..., :1], "float32")
         state = reading.start(

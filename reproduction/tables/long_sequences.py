@@ -4,7 +4,7 @@ import itertools
 
 from benchmarks.models import BASELINE
 from configs.published import OTHER_SPEED, SPEED, SYSTEMS
-from reporting.plots import LABELS, plot_against_length
+from reporting.plots import LABELS, by_length, plot_against_length
 from reproduction import measure
 from reproduction.results import Results, rows_of, system, systems_of
 from reproduction.scales import Scale
@@ -124,18 +124,12 @@ def against_length(rows: list[dict], name: str, folder) -> Picture:
     rows = [row for row in rows if "length" in row]
     plot_against_length(rows, [field], title, folder / f"{name}.png")
     parts = []
-    for model in dict.fromkeys(row["model"] for row in rows):
-        points = sorted(
-            (row["length"], row[field])
-            for row in rows
-            if row["model"] == model and field in row
+    for model, points in by_length(rows, field).items():
+        (first, start), *_, (last, end) = [*points, points[-1]]
+        parts.append(
+            f"{model} {form.format(start)} at {first:,} tokens, "
+            f"{form.format(end)} at {last:,}"
         )
-        if points:
-            (first, start), *_, (last, end) = [*points, points[-1]]
-            parts.append(
-                f"{model} {form.format(start)} at {first:,} tokens, "
-                f"{form.format(end)} at {last:,}"
-            )
     told = "; ".join(parts) or "not measured"
     caption = f"{title}: {LABELS[field]}, by length."
     return Picture(f"{name}.png", caption, f"{what}: {told}.")
