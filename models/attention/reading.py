@@ -18,7 +18,7 @@ from models.gradients import custom_gradient
 
 # A denominator, of weights up to 1, under which smaller weights of its sum might have
 # been lost: docs/attention.md, "The guard".
-SMALL = 1e-15
+SMALL = 1e-20
 
 
 class Read(NamedTuple):
