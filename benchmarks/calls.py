@@ -210,7 +210,7 @@ def make_trainer(
     else:
         settings, task = char_imdb.get_config().train, ClassificationTask
     return one_device_trainer(
-        lambda: _build(name, setting),
+        lambda: _build(name, setting, length),
         task,
         settings,
         tf.data.Dataset.from_tensors(batch).repeat(),
@@ -218,11 +218,11 @@ def make_trainer(
     )
 
 
-def _build(name, setting):
+def _build(name, setting, length):
     if setting.task == "translation":
         config = models.model_config(name, setting.size)
-        return build_encoder_decoder(config, models.NUM_SUBWORDS)
-    return models.build(name, setting.size, setting.causal)
+        return build_encoder_decoder(config, models.NUM_SUBWORDS, max_length=length)
+    return models.build(name, setting.size, setting.causal, length)
 
 
 def _training(name, setting, batch_size, length):
@@ -233,7 +233,7 @@ def _training(name, setting, batch_size, length):
 
 def _inference(name, setting, batch_size, length):
     inputs = list(_start(setting, batch_size, length).values())
-    model = _build(name, setting)
+    model = _build(name, setting, length)
     if setting.task == "classification":
         del inputs[1:]
     inputs = [tf.constant(x) for x in inputs]

@@ -58,11 +58,13 @@ def model_config(name: str, size: str, causal: bool = False) -> dict:
     }
 
 
-def build(name: str, size: str, causal: bool = False) -> SequenceClassifier:
-    """Makes a model of those names, at a size of `SIZES`."""
+def build(
+    name: str, size: str, causal: bool = False, length: int | None = None
+) -> SequenceClassifier:
+    """Makes a model of those names, at a size of `SIZES`, for texts of a length."""
     config = model_config(name, size, causal)
     if name != KERAS_HUB:
-        return build_classifier(config, VOCABULARY_SIZE, NUM_CLASSES)
+        return build_classifier(config, VOCABULARY_SIZE, NUM_CLASSES, max_length=length)
     model = SequenceClassifier(
         VOCABULARY_SIZE,
         NUM_CLASSES,

@@ -144,7 +144,10 @@ class Served(NamedTuple):
 
 
 def _classifier(name, size, longest):
-    model, tokenizer = fold_rotations(models.build(name, size)), ByteTokenizer()
+    model, tokenizer = (
+        fold_rotations(models.build(name, size, length=longest)),
+        ByteTokenizer(),
+    )
     classes = [str(i) for i in range(models.NUM_CLASSES)]
     config = models.model_config(name, size)
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import keras
 
 from models.attention import OPERATORS
-from models.attention.heads import split_heads
 from models.attention.operator import USES, Operator
 from models.fidelity import official_choices
 
@@ -129,11 +128,6 @@ class Attention(keras.layers.Layer):
     def head_size(self) -> int:
         """Of values."""
         return self.hidden_dim // self.num_heads
-
-    def _queries(self, queries, draw=None):
-        """Prepared queries by head, of (batch, n, size of all heads)."""
-        queries = split_heads(queries, self.num_heads)
-        return self.operator.prepare_queries(queries, self.scale, draw)
 
     @property
     def num_reads(self) -> int:

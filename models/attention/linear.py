@@ -24,7 +24,7 @@ from models.attention.heads import (
     transpose,
     transposed_product,
 )
-from models.attention.operator import Operator
+from models.attention.operator import DividedOperator
 from models.attention.state_decoding import StateDecoding
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
@@ -34,7 +34,7 @@ from models.seeds import derive_seed
 SHORT, SUMS, CHUNKS = "short", "sums", "chunks"
 
 
-class LinearOperator(StateDecoding, Operator):
+class LinearOperator(StateDecoding, DividedOperator):
     """K = phi(Q) phi(K)^T (Katharopoulos et al. 2020, equation 5).
 
     Queries and keys are scaled by the root of the scores' scale each. Causally K is
@@ -49,6 +49,7 @@ class LinearOperator(StateDecoding, Operator):
     """
 
     variants = variants()
+    linear_time = True
     inert_weights = ("passes",)
 
     def __init__(self, num_heads, use, seed, feature_map, **hyperparameters):
@@ -91,8 +92,9 @@ class LinearOperator(StateDecoding, Operator):
         features, logs = self.feature_map.keys(_scaled(keys, scale), draw)
         return ops.cast(features, keys.dtype), logs
 
-    def make(self, queries, keys, columns):
+    def make(self, inputs, columns):
         """phi(Q) and phi(K); P, but for `SUMS`, (batch, heads, n, m) or of chunks."""
+        queries, keys = inputs
         sizes = ops.shape(queries)[2], ops.shape(keys)[2], keys.shape[-1]
         form = form_of(*sizes, columns, self.causal)
         if form == SUMS:

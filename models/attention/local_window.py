@@ -29,6 +29,7 @@ class LocalWindowOperator(SoftmaxOperator):
     }
     variants = {"": {"window": 128}}
     small = {"window": 4}
+    linear_time = True
     is_ordered = True
 
     def __init__(self, num_heads, use, seed, window):
@@ -117,10 +118,10 @@ class LocalWindowOperator(SoftmaxOperator):
         values = [window(heads, size) for _ in range(reads)]
         return TokenCache(window(heads, key_size), biases, values)
 
-    def step(self, queries, keys, biases, cache, visible):
+    def step(self, inputs, biases, cache, visible):
         if biases is None:
-            biases = ops.zeros_like(keys[..., :1])
-        return super().step(queries, keys, biases, cache, None)
+            biases = ops.zeros_like(inputs[1][..., :1])
+        return super().step(inputs, biases, cache, None)
 
     def get_config(self):
         return {"window": self.window}

@@ -15,10 +15,12 @@ class Operator(abc.ABC):
     A block makes it from its input. `models.attention.reading` reads it, any number of
     times, with weights w on the keys (docs/attention.md):
 
-        out = K (w * V) / (K w)
+        out = K (w * V) / (K w)      w = exp(b), a `DividedOperator`
+        out = K (w * V)              w = 2 sigmoid(b), any other
 
-    Nothing here knows of models: TransEvolve reads an operator at each depth, with
-    w^l = exp(b^l), the Transformer once, with w = 1.
+    Nothing here knows of models: TransEvolve reads an operator at each depth l with the
+    biases b^l, the Transformer once, with b = 0. Both ways w is 1 at b = 0, and 0 at
+    padding.
 
     Shapes are by head: queries (batch, heads, n, size), keys, values and x (batch,
     heads, m, size), outputs and y (batch, heads, n, size). What `make` computes is a
@@ -30,6 +32,9 @@ class Operator(abc.ABC):
     Class attributes:
       uses: of `USES`, what it serves as.
       can_decode: whether it has the methods of `Decoding`.
+      divides: whether what is read is divided by K w, as of a `DividedOperator`.
+      projections: of "query" and "key", those that it is made of. A layer whose model
+        needs no others leaves them out.
       variants: hyperparameters by what they append to a variant's name, e.g.
         {"": {"feature_map": "elu1"}, "favor": {"feature_map": "favor"}}.
       fields: {hyperparameter: `common.fields.Field`}, unless `fields_of` says more.
@@ -39,6 +44,7 @@ class Operator(abc.ABC):
       rows_sum_to_one: whether those of K do. A single read without weights then needs
         no sums, and the operator has `read_once`.
       padding: where padding may lie, "anywhere" or "end".
+      linear_time: whether no array of it has a number for each query and key.
       is_ordered: whether the order of keys matters, causality apart.
       small: hyperparameters with which a text of 14 tokens has several of whatever it
         is cut into, for tests.
@@ -53,11 +59,14 @@ class Operator(abc.ABC):
 
     uses = USES
     can_decode = False
+    divides = False
+    projections = ("query", "key")
     variants: Mapping[str, Mapping] = {"": {}}
     fields: Mapping[str, Field] = {}
     inert_weights: tuple[str, ...] = ()
     rows_sum_to_one = False
     padding = "anywhere"
+    linear_time = False
     is_ordered = False
     small: Mapping = {}
 
@@ -122,11 +131,27 @@ class Operator(abc.ABC):
         """
         return keys, None
 
+    def further_inputs(self, x, context, mask=None, training=None) -> tuple:
+        """What `make` takes beside queries and keys, differentiable as usual.
+
+        Args:
+          x, context: of the layer, (batch, n, d) and (batch, m, d).
+          mask: bool (batch, m), true at real tokens; None if all are real.
+        """
+        return ()
+
+    def inputs(self, queries, keys, further=()) -> tuple:
+        """The inputs of `make`: prepared queries and keys, those that `projections`
+        names, then `further_inputs`."""
+        prepared = {"query": queries, "key": keys}
+        return (*(prepared[name] for name in self.projections), *further)
+
     @abc.abstractmethod
-    def make(self, queries, keys, columns: int) -> tuple:
+    def make(self, inputs: tuple, columns: int) -> tuple:
         """The parts that the other methods need. Its gradient is `gradient`.
 
         Args:
+          inputs: of `inputs`.
           columns: in all reads; an operator may choose by them how it is held.
         """
 
@@ -140,35 +165,13 @@ class Operator(abc.ABC):
 
     @abc.abstractmethod
     def gradient(self, parts, left, right) -> tuple:
-        """The gradients of queries and keys, where that of K is left right^T.
+        """The gradients of the inputs, where that of K is left right^T.
+
+        An input that has no gradient has None.
 
         Args:
           left: (batch, heads, n, rank), collected over all reads.
           right: (batch, heads, m, rank).
-        """
-
-    @abc.abstractmethod
-    def sees(self, parts, mask, num_queries: int):
-        """Whether a query has anything to read: bool (batch, heads or 1, n or 1, 1).
-
-        Args:
-          mask: bool (batch, m), true at real tokens; None if all are real.
-
-        Returns:
-          None where each query has.
-        """
-
-    @abc.abstractmethod
-    def read_apart(self, inputs, biases, values):
-        """One read whatever the spread of the biases: slower, and always right.
-
-        Args:
-          inputs: queries and keys as `make` takes them.
-          biases: b, (batch, heads, m, 1), `MASKED` at padding.
-          values: by head.
-
-        Returns:
-          (batch, heads, n, size).
         """
 
     @abc.abstractmethod
@@ -186,6 +189,39 @@ class Operator(abc.ABC):
         return {}
 
 
+class DividedOperator(Operator):
+    """K that is read with a division: out = K (w * V) / (K w), with w = exp(b).
+
+    K has no negative entries.
+    """
+
+    divides = True
+
+    @abc.abstractmethod
+    def sees(self, parts, mask, num_queries: int):
+        """Whether a query has anything to read: bool (batch, heads or 1, n or 1, 1).
+
+        Args:
+          mask: bool (batch, m), true at real tokens; None if all are real.
+
+        Returns:
+          None where each query has.
+        """
+
+    @abc.abstractmethod
+    def read_apart(self, inputs, biases, values):
+        """One read whatever the spread of the biases: slower, and always right.
+
+        Args:
+          inputs: as `make` takes them.
+          biases: b, (batch, heads, m, 1), `MASKED` at padding.
+          values: by head.
+
+        Returns:
+          (batch, heads, n, size).
+        """
+
+
 class Decoding(abc.ABC):
     """What an `Operator` has besides, to decode one position at a time.
 
@@ -201,10 +237,11 @@ class Decoding(abc.ABC):
         lists of the leaves of `models.attention.cache`."""
 
     @abc.abstractmethod
-    def step(self, queries, keys, biases, cache, visible):
+    def step(self, inputs, biases, cache, visible):
         """What the reads of one position share; its attribute `cache` is the next.
 
         Args:
+          inputs: as `Operator.make` takes them.
           biases: (batch, heads, beams, reads).
           visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
         """

@@ -26,7 +26,8 @@ class Read(NamedTuple):
 
     Attributes:
       biases: b, (m, 1).
-      sums: s = K w, (n, 1). Infinite for a query that has nothing to read.
+      sums: what is divided by, (n, 1). It is s = K w, infinite for a query that has
+        nothing to read; 1 where the operator does not divide.
       weights: w, (m, 1), zero at padding. A constant to automatic differentiation.
       carriers: two arrays of zeros, (n, size) and (m, size). Their gradients are the
         factors G and w * V of this read.
@@ -46,9 +47,9 @@ class State(NamedTuple):
       parts: of it; constants to automatic differentiation.
       reads: {number: `Read`}. Each is taken once: used twice, the factors of two reads
         would add up before they multiply.
-      inputs: {"now": queries and keys}, for `Operator.read_apart`. A read hands
-        them on to the next. If all took the same ones, the backward pass would add up
-        zeros of each read that did without.
+      inputs: {"now": those of the operator}, for `DividedOperator.read_apart`. A read
+        hands them on to the next. If all took the same ones, the backward pass would
+        add up zeros of each read that did without.
       is_safe: scalar, whether no sum is so small that weights of it might be lost.
     """
 
@@ -59,37 +60,48 @@ class State(NamedTuple):
     is_safe: Any
 
 
-def start(operator: Operator, inputs: tuple, biases, mask, size: int) -> State:
+def start(operator: Operator, inputs: tuple, biases, mask, length, size: int) -> State:
     """Makes an operator to be read once for each bias.
 
     Args:
-      inputs: queries and keys, prepared.
+      inputs: as `Operator.make` takes them.
       biases: b of all reads, (batch, heads, m, reads), `MASKED` at padding.
       mask: bool (batch, m), true at real tokens; None if all are real.
+      length: n, of the queries.
       size: of a head's values.
     """
-    num_reads = biases.shape[-1]
+    num_reads, divides = biases.shape[-1], operator.divides
+    dtype = inputs[0].dtype
 
     @custom_gradient
-    def make(queries, keys, biases):
-        parts = operator.make(queries, keys, num_reads * (size + 1))
-        weights = ops.exp(biases - largest(biases, axis=2))
-        weights = ops.cast(weights, queries.dtype)
-        sums = operator.times(parts, weights)
+    def make(*arguments):
+        *inputs, biases = arguments
+        parts = operator.make(tuple(inputs), num_reads * (size + divides))
+        if divides:
+            weights = ops.exp(biases - largest(biases, axis=2))
+        else:
+            weights = 2 * ops.sigmoid(biases)
+        weights = ops.cast(weights, dtype)
+        sums = operator.times(parts, weights) if divides else ops.ones_like(biases[:1])
+        batch, heads, keys, _ = ops.shape(biases)
         carriers = (
-            ops.zeros((*ops.shape(x)[:3], size), x.dtype) for x in (sums, weights)
+            ops.zeros((batch, heads, rows, size), dtype) for rows in (length, keys)
         )
 
         def backward(*gradients):
             d_sums, *gradients = gradients[1 : 2 + 2 * num_reads]
+            left, right = gradients[::2], gradients[1::2]
+            if not divides:
+                left, right = (ops.concatenate(x, axis=-1) for x in (left, right))
+                return *operator.gradient(parts, left, right), None
             # Made to need what the last gradient gives: w * V of all reads is known
             # before, and would be joined when memory is fullest.
             total = ops.sum(d_sums)
             after = ops.where(ops.isnan(total), total, weights)
             d_inputs = operator.gradient(
                 parts,
-                ops.concatenate([*gradients[::2], d_sums], axis=-1),
-                ops.concatenate([*gradients[1::2], after], axis=-1),
+                ops.concatenate([*left, d_sums], axis=-1),
+                ops.concatenate([*right, after], axis=-1),
             )
             d_weights = operator.transposed_times(parts, d_sums)
             return *d_inputs, ops.cast(weights * d_weights, biases.dtype)
@@ -99,20 +111,27 @@ def start(operator: Operator, inputs: tuple, biases, mask, size: int) -> State:
     weights, sums, *arrays = make(*inputs, biases)
     carriers, parts = arrays[: 2 * num_reads], arrays[2 * num_reads :]
     weights, *parts = map(ops.stop_gradient, (weights, *parts))
-    has_lost = sums <= SMALL
-    sums = ops.where(has_lost, ops.ones_like(sums), sums)
-    sees = operator.sees(parts, mask, ops.shape(sums)[2])
-    if sees is not None:
-        has_lost = ops.logical_and(has_lost, sees)
-        sums = ops.where(sees, sums, ops.cast(np.inf, sums.dtype))
+    is_safe = True
+    if divides:
+        sums, is_safe = _checked(operator, parts, sums, mask)
     reads = zip(
         *(ops.split(x, num_reads, axis=-1) for x in (biases, sums, weights)),
         zip(carriers[::2], carriers[1::2], strict=True),
         strict=True,
     )
     reads = {number: Read(*read) for number, read in enumerate(reads)}
-    is_safe = ops.logical_not(ops.any(has_lost))
     return State(operator, tuple(parts), reads, {"now": tuple(inputs)}, is_safe)
+
+
+def _checked(operator, parts, sums, mask):
+    """Sums to divide by, and whether none is so small that it may have lost some."""
+    has_lost = sums <= SMALL
+    sums = ops.where(has_lost, ops.ones_like(sums), sums)
+    sees = operator.sees(parts, mask, ops.shape(sums)[2])
+    if sees is not None:
+        has_lost = ops.logical_and(has_lost, sees)
+        sums = ops.where(sees, sums, ops.cast(np.inf, sums.dtype))
+    return sums, ops.logical_not(ops.any(has_lost))
 
 
 def read(state: State, number: int, values):
@@ -137,6 +156,8 @@ def read(state: State, number: int, values):
         attended = ops.where(sees, attended, ops.zeros_like(attended))
         return merge_heads(ops.cast(attended, values.dtype)), *inputs
 
+    if not state.operator.divides:
+        return fast()[0]
     attended, *inputs = ops.cond(state.is_safe, fast, apart)
     state.inputs["now"] = tuple(inputs)
     return attended
@@ -144,20 +165,24 @@ def read(state: State, number: int, values):
 
 def _read(operator, parts, now, values):
     """A read by `parts`. Of arrays as large as the values it keeps w * V and out."""
+    divides = operator.divides
 
     @custom_gradient
     def read(values, biases, sums, left, right, weights, *parts):
         weighted = weights * split_heads(values, operator.num_heads)
-        outputs = merge_heads(operator.times(parts, weighted) / sums)
+        outputs = operator.times(parts, weighted)
+        outputs = merge_heads(outputs / sums if divides else outputs)
 
         def backward(d_outputs):
-            left, by_head = (
-                split_heads(x, operator.num_heads) for x in (d_outputs, outputs)
-            )
-            left = left / sums
-            d_sums = -ops.sum(left * by_head, axis=-1, keepdims=True)
+            left, d_sums = split_heads(d_outputs, operator.num_heads), None
+            if divides:
+                by_head = split_heads(outputs, operator.num_heads)
+                left = left / sums
+                d_sums = -ops.sum(left * by_head, axis=-1, keepdims=True)
             d_weighted = operator.transposed_times(parts, left)
             d_biases = ops.sum(weighted * d_weighted, axis=-1, keepdims=True)
+            if not divides:  # the slope of 2 sigmoid(b), by w
+                d_biases = d_biases * (1 - weights / 2)
             return (
                 merge_heads(weights * d_weighted),
                 ops.cast(d_biases, biases.dtype),

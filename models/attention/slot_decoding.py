@@ -76,8 +76,9 @@ class SlotDecoding(Decoding):
         values = [slots(heads, size) for _ in range(max(reads, 1))]
         return TokenCache(slots(heads, key_size), biases, values)
 
-    def step(self, queries, keys, biases, cache, visible):
+    def step(self, inputs, biases, cache, visible):
         """`Step`; biases are None where there are none."""
+        queries, keys = inputs
         keys = cache.keys.append(keys)
         all_biases = None
         if biases is not None:

@@ -3,13 +3,13 @@
 from keras import ops
 
 from models.attention.heads import MASKED, is_future, sees_a_key, transpose
-from models.attention.operator import Operator
+from models.attention.operator import DividedOperator
 from models.attention.slot_decoding import SlotDecoding
 from models.gradients import custom_gradient
 from models.products import Product, with_gradients
 
 
-class SoftmaxOperator(SlotDecoding, Operator):
+class SoftmaxOperator(SlotDecoding, DividedOperator):
     """K = softmax(Q K^T) for scaled queries (equation 1), and the kin of it.
 
     A subclass lets a query see fewer keys, by the layout of queries and keys: `rows` of
@@ -62,9 +62,9 @@ class SoftmaxOperator(SlotDecoding, Operator):
             )
         return keys, None
 
-    def make(self, queries, keys, columns):
+    def make(self, inputs, columns):
         """K, queries and keys."""
-        return self.kernel(queries, keys), queries, keys
+        return self.kernel(*inputs), *inputs
 
     def kernel(self, queries, keys, biases=None):
         """softmax(Q K^T + b), (…, rows, columns), of biases (batch, heads, m, 1)."""
@@ -102,9 +102,9 @@ class SoftmaxOperator(SlotDecoding, Operator):
         scores = d_scores, queries, keys
         return self.times(scores, keys), self.transposed_times(scores, queries)
 
-    def read_once(self, queries, keys, biases, values):
+    def read_once(self, inputs, biases, values):
         """softmax(Q K^T + b) V, differentiable as usual; biases may be None."""
-        return self.times((self.kernel(queries, keys, biases), queries, keys), values)
+        return self.times((self.kernel(*inputs, biases), *inputs), values)
 
     def read_apart(self, inputs, biases, values):
         """softmax(Q K^T + b) V. The kernel is made again for the gradient, not kept."""

@@ -44,8 +44,9 @@ class StateDecoding(Decoding):
         empty = ops.concatenate([sums, maxima], axis=-1)
         return [State(empty) for _ in range(max(reads, 1))]
 
-    def step(self, queries, keys, biases, cache, visible):
+    def step(self, inputs, biases, cache, visible):
         """`Step`; biases are None where there are none."""
+        queries, keys = inputs
         logs = [_beams_first(log(keys))]
         if biases is not None:
             biases = _beams_first(ops.cast(biases, "float32"))

@@ -51,7 +51,8 @@ class TimeEvolvingAttention(Attention):
         self.projected_dim = 2 * width
         # The authors initialise W'q and W'k as whole (D, D) matrices.
         limit = (3 / self.projected_dim) ** 0.5
-        self.query_kernel = self._add_kernel("query_kernel", limit)
+        if "query" in self.operator.projections:
+            self.query_kernel = self._add_kernel("query_kernel", limit)
         self.query_time_kernel = self._add_kernel("query_time_kernel", limit)
         self.key_kernel = self._add_kernel("key_kernel", limit)
         self.time_coefficients = self.add_weight(
@@ -113,6 +114,13 @@ class TimeEvolvingAttention(Attention):
         """K = C Wk, (batch, m, D), after dropout."""
         return self.key_dropout(linear(context, self.key_kernel), training=training)
 
+    def prepared_queries(self, x, training=None, draw=None):
+        """Q by head, as an operator is made of it; None for one that is not."""
+        if "query" not in self.operator.projections:
+            return None
+        queries = split_heads(self.project_queries(x, training), self.num_heads)
+        return self.operator.prepare_queries(queries, self.scale, draw)
+
     def call(self, x, context, padding_mask=None, training=None):
         """Makes the operator of the block's input: `models.attention.reading.State`."""
         draw = self.operator.draw(training)
@@ -120,9 +128,15 @@ class TimeEvolvingAttention(Attention):
             padding_mask = ops.cast(padding_mask, "bool")
         keys = self.project_keys(context, training)
         keys, biases = self._keys_and_biases(keys, self.constants(), padding_mask, draw)
-        queries = self._queries(self.project_queries(x, training), draw)
+        queries = self.prepared_queries(x, training, draw)
+        further = self.operator.further_inputs(x, context, padding_mask, training)
         return reading.start(
-            self.operator, (queries, keys), biases, padding_mask, self.head_size
+            self.operator,
+            self.operator.inputs(queries, keys, further),
+            biases,
+            padding_mask,
+            ops.shape(x)[1],
+            self.head_size,
         )
 
     def read(self, state, number, values):
@@ -140,9 +154,10 @@ class TimeEvolvingAttention(Attention):
         )
 
     def step(self, x, constants, cache, visible):
-        queries = self._queries(self.project_queries(x))
         keys, biases = self._keys_and_biases(self.project_keys(x), constants)
-        return self.operator.step(queries, keys, biases, cache, visible)
+        further = self.operator.further_inputs(x, x)
+        inputs = self.operator.inputs(self.prepared_queries(x), keys, further)
+        return self.operator.step(inputs, biases, cache, visible)
 
     def read_step(self, state, number, values):
         return self.operator.read_step(state, number, values)
@@ -154,8 +169,7 @@ class TimeEvolvingAttention(Attention):
         return self.operator.source_cache(keys, biases, padding_mask, values)
 
     def read_source(self, x, cache):
-        queries = self._queries(self.project_queries(x))
-        return self.operator.read_source(queries, cache)
+        return self.operator.read_source(self.prepared_queries(x), cache)
 
     def biases(self, keys, constants):
         """b^l = T^l A2 of all reads, float32 (batch, heads, m, reads).

@@ -37,12 +37,13 @@ class ProjectedAttention(Attention):
                 f"width {self.hidden_dim} must be a multiple of "
                 f"num_heads={self.num_heads}"
             )
+        names = (*self.operator.projections, "value")
         if self.use == "cross":
             self.query = self._projection("query", 1)
             self.key_value = self._projection("key_value", 2)
             layers = (self.query, self.key_value)
         else:
-            self.query_key_value = self._projection("query_key_value", 3)
+            self.query_key_value = self._projection("_".join(names), len(names))
             layers = (self.query_key_value,)
         for layer in layers:
             layer.build(x_shape)
@@ -63,17 +64,20 @@ class ProjectedAttention(Attention):
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
         queries, keys, values = self._project(x, context)
-        queries = self._queries(queries, draw)
-        keys, biases = self._keys_and_biases(keys, padding_mask, draw)
+        queries = self._prepared_queries(queries, draw)
+        keys, biases = self._keys_and_biases(keys, values, padding_mask, draw)
+        further = self.operator.further_inputs(x, context, padding_mask, training)
+        inputs = self.operator.inputs(queries, keys, further)
+        length = ops.shape(x)[1]
         if self.operator.rows_sum_to_one:
             values = split_heads(values, self.num_heads)
-            attended = self.operator.read_once(queries, keys, biases, values)
-            sees = self.operator.sees((), padding_mask, ops.shape(queries)[2])
+            attended = self.operator.read_once(inputs, biases, values)
+            sees = self.operator.sees((), padding_mask, length)
             return Attended(merge_heads(zero_unseeing(attended, sees)))
         if biases is None:
-            biases = ops.zeros_like(keys[..., :1], "float32")
+            biases = self._zeros(values)
         state = reading.start(
-            self.operator, (queries, keys), biases, padding_mask, self.head_size
+            self.operator, inputs, biases, padding_mask, length, self.head_size
         )
         return Attended(reading.read(state, 0, values))
 
@@ -87,9 +91,11 @@ class ProjectedAttention(Attention):
         )
 
     def step(self, x, constants, cache, visible):
-        queries, keys, values = self._parts(self.query_key_value(x))
-        keys, biases = self._keys_and_biases(keys)
-        state = self.operator.step(self._queries(queries), keys, biases, cache, visible)
+        queries, keys, values = self._projected(x)
+        keys, biases = self._keys_and_biases(keys, values)
+        further = self.operator.further_inputs(x, x)
+        inputs = self.operator.inputs(self._prepared_queries(queries), keys, further)
+        state = self.operator.step(inputs, biases, cache, visible)
         attended, state = self.operator.read_step(state, 0, values)
         return Attended(attended, state.cache)
 
@@ -98,39 +104,59 @@ class ProjectedAttention(Attention):
 
     def source_cache(self, context, values, padding_mask=None):
         keys, values = self._parts(self.key_value(context))
-        keys, biases = self._keys_and_biases(keys, padding_mask)
+        keys, biases = self._keys_and_biases(keys, values, padding_mask)
         values = split_heads(values, self.num_heads)
         return self.operator.source_cache(keys, biases, padding_mask, values)
 
     def read_source(self, x, cache):
-        return self.operator.read_source(self._queries(self.query(x)), cache)
+        queries = self._prepared_queries(self.query(x))
+        return self.operator.read_source(queries, cache)
 
-    def _keys_and_biases(self, keys, mask=None, draw=None):
+    def _prepared_queries(self, queries, draw=None):
+        if queries is None:
+            return None
+        queries = split_heads(queries, self.num_heads)
+        return self.operator.prepare_queries(queries, self.scale, draw)
+
+    def _keys_and_biases(self, keys, values, mask=None, draw=None):
         """Keys, and what is added to their scores, (batch, heads, m, 1), or None."""
-        keys = split_heads(keys, self.num_heads)
-        keys, biases = self.operator.prepare_keys(keys, self.scale, mask, draw)
+        biases = None
+        if keys is not None:
+            keys = split_heads(keys, self.num_heads)
+            keys, biases = self.operator.prepare_keys(keys, self.scale, mask, draw)
         if biases is None and mask is not None:
-            biases = ops.zeros_like(keys[..., :1], "float32")
+            biases = self._zeros(values)
         return keys, None if biases is None else masked(biases, mask)
 
+    def _zeros(self, values):
+        """Biases that change nothing, float32."""
+        batch, length, _ = ops.shape(values)
+        return ops.zeros((batch, self.num_heads, length, 1), "float32")
+
     def _project(self, x, context):
-        """Queries, keys and values, heads merged."""
+        """Queries, keys and values, heads merged; None for what is not projected."""
         if self.use == "cross":
             return self.query(x), *self._parts(self.key_value(context))
-        queries, keys, values = self._parts(self.query_key_value(x))
+        queries, keys, values = self._projected(x)
         if context is not x:
-            _, keys, values = self._parts(self.query_key_value(context))
+            _, keys, values = self._projected(context)
         return queries, keys, values
+
+    def _projected(self, x):
+        """Queries, keys and values of one input."""
+        *parts, values = self._parts(self.query_key_value(x))
+        projected = dict(zip(self.operator.projections, parts, strict=True))
+        return projected.get("query"), projected.get("key"), values
 
     def _parts(self, x):
         return ops.split(x, x.shape[-1] // self.hidden_dim, axis=-1)
 
     def products(self, batch_size, length):
         """The projections and those of the operator."""
-        d = self.hidden_dim
-        projections = (batch_size * length, d, 3 * d)
+        d, names = self.hidden_dim, (*self.operator.projections, "value")
+        projections = (batch_size * length, d, len(names) * d)
         return [
-            *with_gradients("query, key, value", 1, 1, projections),
+            *with_gradients(", ".join(names), 1, 1, projections),
             *self.operator.products(
                 batch_size * self.num_heads, length, self.head_size, self.head_size, 0
             ),

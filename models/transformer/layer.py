@@ -9,8 +9,9 @@ from models.layers.normalization import LayerNormalization
 from models.residual_step import RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
 from models.transformer.attention import ProjectedAttention
+from models.transformer.no_attention import NoAttention
 
-ATTENTIONS = Attentions(ProjectedAttention)
+ATTENTIONS = Attentions(ProjectedAttention, layers={"none": NoAttention})
 
 
 class TransformerLayer(keras.layers.Layer):

@@ -16,6 +16,8 @@ from models.layers.rotation_dense import RotationDense
 from tests.shallow import every_mechanism
 
 VOCABULARY_SIZE = 40
+# No text of the tests is longer.
+MAX_LENGTH = 32
 SMALL = {
     "architecture": "transevolve",
     "attention": {"name": "factored"},
@@ -71,8 +73,9 @@ def numpy(tensor):
 def build_any(config, decoder: bool):
     """A classifier or an encoder-decoder whose every weight is random."""
     if decoder:
-        return randomize(build_encoder_decoder(config, VOCABULARY_SIZE))
-    return randomize(build_classifier(config, VOCABULARY_SIZE, 4))
+        model = build_encoder_decoder(config, VOCABULARY_SIZE, 0, MAX_LENGTH)
+        return randomize(model)
+    return randomize(build_classifier(config, VOCABULARY_SIZE, 4, 0, MAX_LENGTH))
 
 
 def at_once(function):

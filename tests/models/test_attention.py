@@ -14,6 +14,7 @@ from models.attention.cache import SlotMap
 from models.attention.operator import USES, Operator
 from models.convert import with_attention
 from tests.models.builders import (
+    MAX_LENGTH,
     SMALL_CONFIGS,
     at_once,
     build_any,
@@ -79,7 +80,12 @@ def make(architecture, config, use, **arguments):
     """An attention alone, with random weights, and its number of depths."""
     depths = 1 if architecture == "transformer" else 3
     layer = ATTENTIONS[architecture].make(
-        config, num_heads=HEADS, num_depths=depths, use=use, **arguments
+        config,
+        num_heads=HEADS,
+        num_depths=depths,
+        use=use,
+        max_length=MAX_LENGTH,
+        **arguments,
     )
     layer.build((None, None, WIDTH))
     return randomize(layer), depths

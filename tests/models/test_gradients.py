@@ -117,7 +117,7 @@ def assert_right_or_refused(scalar, x):
 
 @pytest.mark.parametrize("attentions, config, kind", ATTENTIONS, ids=str)
 def test_derivatives_of_attention_are_right_or_refused(attentions, config, kind):
-    layer = attentions.make(config, num_heads=2, use=kind.uses[0])
+    layer = attentions.make(config, num_heads=2, use=kind.uses[0], max_length=LENGTH)
     layer.build((None, None, WIDTH))
     randomize(layer)
     x = np.random.default_rng(0).normal(size=(1, LENGTH, WIDTH)).astype("float32")

@@ -50,7 +50,7 @@ def test_steps(order):
 
     @at_once
     def step(queries, keys, biases, values, cache):
-        state = operator.step(queries, keys, biases, cache, None)
+        state = operator.step((queries, keys), biases, cache, None)
         outputs = []
         for depth in range(DEPTHS):
             attended, state = operator.read_step(

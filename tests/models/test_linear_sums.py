@@ -35,7 +35,8 @@ def attended(queries, keys, biases, values, causal, dtype="float32"):
     operator = given_features("causal" if causal else "self")
     operator.num_heads = queries.shape[1]
     mask = biases[:, 0, :, 0] > LOWEST
-    state = reading.start(operator, (queries, keys), biases, mask, SIZE)
+    length = queries.shape[2]
+    state = reading.start(operator, (queries, keys), biases, mask, length, SIZE)
     outputs = []
     for depth in range(values.shape[0]):
         output = reading.read(state, depth, merge_heads(values[depth]))

@@ -5,7 +5,12 @@ import pytest
 
 from models import build_classifier, build_encoder_decoder
 from models.seeds import derive_seed
-from tests.models.builders import SMALL_CONFIGS, VOCABULARY_SIZE, numpy
+from tests.models.builders import (
+    MAX_LENGTH,
+    SMALL_CONFIGS,
+    VOCABULARY_SIZE,
+    numpy,
+)
 
 
 def test_a_path_may_be_cut_anywhere():
@@ -16,7 +21,7 @@ def test_a_path_may_be_cut_anywhere():
 
 
 def weights(config, seed=0):
-    model = build_classifier(config, VOCABULARY_SIZE, 4, seed)
+    model = build_classifier(config, VOCABULARY_SIZE, 4, seed, MAX_LENGTH)
     return {weight.path: numpy(weight) for weight in model.trainable_variables}
 
 
@@ -24,7 +29,7 @@ def weights(config, seed=0):
 def test_a_seed_gives_the_same_weights_whatever_was_made_before(name):
     config = SMALL_CONFIGS[name]
     first = weights(config)
-    build_classifier(config, VOCABULARY_SIZE, 4)
+    build_classifier(config, VOCABULARY_SIZE, 4, 0, MAX_LENGTH)
     again, other = weights(config), weights(config, seed=1)
     drawn = 0
     for path, value in first.items():

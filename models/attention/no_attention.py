@@ -1,0 +1,32 @@
+"""No attention: the lower bound of what a model with attention takes."""
+
+from keras import ops
+
+# Of what is computed and not used: it keeps the projections, forward and backward, and
+# is nothing beside a value.
+TRACE = 1e-20
+
+
+class Unattending:
+    """Makes of an `Attention` one that returns its values, unattended."""
+
+    uses = ("self", "causal")
+    can_decode = False
+
+    def trace(self, x, context, *projected):
+        """What projections leave, (batch, 1, d), too small to change a value.
+
+        Args:
+          x, context: of the layer.
+          *projected: (batch, length, at least d) each.
+
+        Raises:
+          ValueError: if there are not as many queries as keys.
+        """
+        if x.shape[1] != context.shape[1]:
+            raise ValueError(
+                f"NoAttention needs a query for each key, got {x.shape[1]} queries and "
+                f"{context.shape[1]} keys"
+            )
+        sums = ops.mean(sum(projected), axis=1, keepdims=True)
+        return TRACE * sums[..., : self.hidden_dim]

@@ -1,0 +1,30 @@
+"""No attention in the Transformer: the lower bound of what its attentions take."""
+
+import keras
+
+from models.attention.no_attention import Unattending
+from models.products import with_gradients
+from models.transformer.attention import ProjectedAttention
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class NoAttention(Unattending, ProjectedAttention):
+    """Projections as they are; each layer returns its values unattended.
+
+    See `ProjectedAttention` for the arguments.
+    """
+
+    def call(self, x, context, padding_mask=None, training=None):
+        """The projected values, (batch, length, d)."""
+        queries, keys, values = self._project(x, context)
+        return values + self.trace(x, context, queries, keys)
+
+    def read(self, state, number, values):
+        """The projected values."""
+        return state
+
+    def products(self, batch_size, length):
+        """The projections."""
+        d = self.hidden_dim
+        sizes = (batch_size * length, d, 3 * d)
+        return with_gradients("query, key, value", 1, 1, sizes)

@@ -1,0 +1,13 @@
+"""Band attention: softmax over keys nearer than a window (Lin et al. 2021, 5.1)."""
+
+import numpy as np
+
+from tests.models.dense import softmax
+
+
+def kernel(drawn):
+    """Over keys less than `window` positions away."""
+    scores = drawn.scale * drawn.queries @ drawn.keys.swapaxes(-1, -2)
+    places = np.arange(scores.shape[-1])
+    near = np.abs(places[:, None] - places) < drawn.hyperparameters["window"]
+    return softmax(scores, drawn.visible() & near)

@@ -1,0 +1,211 @@
+"""Operators beside their definitions, written out as matrices in float64."""
+
+import importlib
+import math
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from models.attention import OPERATORS, reading
+from models.attention.heads import masked
+from tests.models import gradients
+from tests.models.builders import numpy
+from tests.models.dense import Drawn
+from tests.models.graphs import taken_operations
+
+pytestmark = pytest.mark.jax
+
+BATCH, HEADS, LENGTH, SIZE, READS = 2, 2, 14, 6, 3
+# The numbers of keys are not those of values: TransEvolve has twice as many.
+KEY_SIZE, WIDTH = 8, HEADS * SIZE
+STEP = 1e-5
+# By what a graph of a longer text is told from one with n x n arrays.
+LONG = 384
+
+
+def _each(condition=lambda kind: True):
+    cases = [
+        pytest.param(
+            name,
+            {**hyperparameters, **kind.small},
+            use,
+            id="-".join(filter(None, (name, suffix, use))),
+        )
+        for name, kind in OPERATORS.items()
+        for suffix, hyperparameters in kind.variants.items()
+        for use in kind.uses
+        if use != "cross" and condition(kind)
+    ]
+    return pytest.mark.parametrize("name, hyperparameters, use", cases)
+
+
+def make(name, hyperparameters, use, length=LENGTH):
+    """An operator, and the layer that has its weights, which are random."""
+    operator = OPERATORS[name](HEADS, use, 0, **hyperparameters)
+    layer = keras.layers.Layer()
+    layer.hidden_dim, layer.max_length = WIDTH, length
+    operator.build(layer, KEY_SIZE)
+    random = np.random.default_rng(3)
+    for weight in layer.trainable_weights:
+        noise = random.normal(scale=0.3, size=weight.shape)
+        weight.assign(numpy(weight) + noise)
+    return operator, layer
+
+
+def draw(layer, length=LENGTH):
+    """{name: float32 array} of all that a read depends on."""
+    random = np.random.default_rng(0)
+    shapes = {
+        "queries": (BATCH, HEADS, length, KEY_SIZE),
+        "keys": (BATCH, HEADS, length, KEY_SIZE),
+        "x": (BATCH, length, WIDTH),
+        "biases": (BATCH, HEADS, length, READS),
+        "values": (READS, BATCH, length, WIDTH),
+    }
+    arrays = {name: random.normal(size=shape) for name, shape in shapes.items()}
+    for weight in layer.trainable_weights:
+        arrays[f"weights/{weight.name}"] = numpy(weight)
+    return {name: np.asarray(array, "float32") for name, array in arrays.items()}
+
+
+def padding(length=LENGTH):
+    """The second text ends before the others."""
+    mask = np.ones((BATCH, length), bool)
+    mask[1, length - 4 :] = False
+    return mask
+
+
+SCALE = 0.4
+
+
+def reads(operator, layer, arrays, mask):
+    """All reads, (reads, batch, length, width)."""
+    weights = [
+        (weight, arrays[f"weights/{weight.name}"]) for weight in layer.trainable_weights
+    ]
+    with keras.StatelessScope(state_mapping=weights):
+        drawn = operator.draw()
+        mask = ops.convert_to_tensor(mask)
+        queries = operator.prepare_queries(arrays["queries"], SCALE, drawn)
+        keys, logs = operator.prepare_keys(arrays["keys"], SCALE, mask, drawn)
+        biases = arrays["biases"] if logs is None else arrays["biases"] + logs
+        x = arrays["x"]
+        inputs = operator.inputs(queries, keys, operator.further_inputs(x, x, mask))
+        state = reading.start(
+            operator, inputs, masked(biases, mask), mask, ops.shape(x)[1], SIZE
+        )
+        values = arrays["values"]
+        return ops.stack([reading.read(state, i, values[i]) for i in range(READS)])
+
+
+def written_out(name, operator, hyperparameters, arrays, mask):
+    """What the reads should give, in float64."""
+    arrays = {key: np.asarray(array, "float64") for key, array in arrays.items()}
+    weights = {
+        key.removeprefix("weights/"): array
+        for key, array in arrays.items()
+        if key.startswith("weights/")
+    }
+    kernel = importlib.import_module(f"tests.models.dense.{name}").kernel(
+        Drawn(
+            arrays["queries"],
+            arrays["keys"],
+            arrays["x"],
+            mask,
+            SCALE,
+            operator.causal,
+            weights,
+            hyperparameters,
+            operator,
+        )
+    )
+    if kernel.ndim == 4:
+        kernel = kernel[..., None]
+    biases = np.moveaxis(arrays["biases"], 3, 0)  # (reads, batch, heads, m)
+    values = arrays["values"].reshape(READS, BATCH, -1, HEADS, SIZE)
+    values = np.einsum("rbmhs->rbhms", values)
+    if operator.divides:
+        weights = np.exp(biases - biases.max())
+    else:
+        weights = 2 / (1 + np.exp(-biases))
+    weights = (weights * mask[:, None])[..., None]
+    outputs = np.einsum("bhnms,rbhms->rbhns", kernel, weights * values)
+    if operator.divides:
+        sums = np.einsum("bhnms,rbhms->rbhns", kernel, weights)
+        outputs = outputs / np.where(sums, sums, 1)
+    outputs = np.einsum("rbhns->rbnhs", outputs)
+    return outputs.reshape(READS, BATCH, -1, WIDTH)
+
+
+@_each()
+def test_reads_equal_the_definition(name, hyperparameters, use):
+    operator, layer = make(name, hyperparameters, use)
+    arrays, mask = draw(layer), padding()
+    expected = written_out(name, operator, hyperparameters, arrays, mask)
+    outputs = numpy(reads(operator, layer, arrays, mask))
+    # Queries at padding are of no use to anybody.
+    outputs, expected = (x[:, mask] for x in (outputs, expected))
+    scale = max(1, np.abs(expected).max())
+    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-5 * scale)
+
+
+@_each()
+def test_gradients_equal_differences_of_the_definition(name, hyperparameters, use):
+    operator, layer = make(name, hyperparameters, use)
+    arrays, mask = draw(layer), padding()
+    random = np.random.default_rng(1)
+    direction = random.normal(size=arrays["values"].shape) * mask[..., None]
+    names = list(arrays)
+
+    def loss(*given):
+        outputs = reads(operator, layer, dict(zip(names, given, strict=True)), mask)
+        return ops.sum(outputs * ops.convert_to_tensor(direction.astype("float32")))
+
+    slopes = gradients.by_inputs(loss, *arrays.values())
+    for changed, slope in zip(names, slopes, strict=True):
+        step = random.normal(size=arrays[changed].shape)
+        step /= np.linalg.norm(step)
+
+        def at(distance, changed=changed, step=step):
+            moved = arrays[changed].astype("float64") + distance * step
+            moved = {**arrays, changed: moved}
+            outputs = written_out(name, operator, hyperparameters, moved, mask)
+            return np.sum(outputs * direction)
+
+        expected = (at(STEP) - at(-STEP)) / (2 * STEP)
+        slope = np.zeros(step.shape) if slope is None else numpy(slope)
+        norm = np.linalg.norm(slope) / math.sqrt(slope.size)
+        assert np.sum(slope * step) == pytest.approx(expected, 1e-4, 1e-4 * (1 + norm))
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="graphs are TensorFlow's"
+)
+@_each(lambda kind: kind.linear_time)
+def test_no_array_has_a_number_for_each_query_and_key(name, hyperparameters, use):
+    import tensorflow as tf
+
+    operator, layer = make(name, hyperparameters, use, LONG)
+    arrays, mask = draw(layer, LONG), padding(LONG)
+
+    @tf.function(autograph=False)
+    def slopes(*given):
+        with tf.GradientTape() as tape:
+            tape.watch(given)
+            outputs = reads(
+                operator, layer, dict(zip(arrays, given, strict=True)), mask
+            )
+        return tape.gradient(outputs, given, unconnected_gradients="zero")
+
+    graph = slopes.get_concrete_function(*map(tf.constant, arrays.values())).graph
+    shapes = [
+        tensor.shape.as_list()
+        for operation in taken_operations(graph)
+        for tensor in operation.outputs
+        if tensor.shape.is_fully_defined()
+    ]
+    most = BATCH * HEADS * LONG**2
+    assert max(math.prod(shape) for shape in shapes) < most
+    assert not any(shape[-2:] == [LONG, LONG] for shape in shapes)
