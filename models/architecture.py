@@ -38,7 +38,8 @@ class Architecture(NamedTuple):
       decoder: layer class; None where the model is encoder-only.
       variants: by name.
       attentions: None for a model without attention.
-      fields: of the `model` part of a config, its own.
+      fields: of the `model` part of a config, its own. Those that no variant lays down
+        are choices, by name, and unset as long as no flag sets them.
       check: function of the `model` part of a config that raises `UserError` if its
         values do not fit together.
       least_size: function of the `model` part of a config: so many weights, or as much

@@ -3,6 +3,7 @@
 from common.fields import Field, choice, fail, integer
 from models.architecture import MOST_LAYERS, Architecture, Variant
 from models.fidelity import EXPECTED, is_fidelity
+from models.residual_step import FIELDS as STEP_FIELDS
 from models.transevolve.attentions import ATTENTIONS
 from models.transevolve.block import FEED_FORWARDS
 from models.transevolve.decoder import TransEvolveDecoder
@@ -53,6 +54,7 @@ ARCHITECTURE = Architecture(
         "transevolve-fullff-2": _variant("dense", 2),
     },
     fields={
+        **STEP_FIELDS,
         "feed_forward": choice(
             "Dense layers (fullFF), or products of rotations (randomFF).",
             *FEED_FORWARDS,

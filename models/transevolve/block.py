@@ -6,7 +6,7 @@ from models.layers.dense import seeded_dense
 from models.layers.feed_forward import FeedForward
 from models.layers.normalization import LayerNormalization
 from models.layers.rotation_dense import RotationDense
-from models.residual_step import RESIDUAL_STEPS
+from models.residual_step import EULER, RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
 from models.transevolve.attentions import ATTENTIONS
 
@@ -16,7 +16,7 @@ FEED_FORWARDS = ("dense", "rotation")
 class TransEvolveBlock(keras.layers.Layer):
     """An L-depth block: its attentions' operators once, then L steps.
 
-    A subclass has the attentions. Each step ends with `_transform`, the feed-forward of
+    A subclass has the attentions. The last sublayer of a step is the feed-forward of
     equation 3 (dense) or 11 (rotation). Every sublayer is pre-normalised and gives an
     increment; `output_norm` closes the block.
 
@@ -28,7 +28,7 @@ class TransEvolveBlock(keras.layers.Layer):
       feed_forward: "dense" (fullFF) or "rotation" (randomFF).
       fidelity: see `models.fidelity`.
       dropout: rate on queries, keys and each sublayer's output.
-      residual_step: of `models.residual_step.RESIDUAL_STEPS`.
+      residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
       max_length: see `Attention`.
       seed: non-negative integer; fixes initial weights, dropout and the rotations.
     """
@@ -42,7 +42,7 @@ class TransEvolveBlock(keras.layers.Layer):
         feed_forward="dense",
         fidelity="paper",
         dropout=0.0,
-        residual_step="euler",
+        residual_step=None,
         max_length=None,
         seed=0,
         **kwargs,
@@ -60,7 +60,7 @@ class TransEvolveBlock(keras.layers.Layer):
         self.fidelity = fidelity
         self.dropout = dropout
         self.residual_step = residual_step
-        self.offsets, self._move = RESIDUAL_STEPS[residual_step]
+        self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.max_length = max_length
         self.seed = seed
         self.output_norm = LayerNormalization(
@@ -136,14 +136,14 @@ class TransEvolveBlock(keras.layers.Layer):
         """Of the read of an attention's operator."""
         return depth * len(self.offsets) + stage
 
-    def _transform(self, x, depth, training=None):
-        """Moves (batch, length, width) by the feed-forward."""
+    def _feed_forward(self, depth, training=None):
+        """The increment of the feed-forward, of (batch, length, width)."""
 
         def increment(x, stage):
             transformed = self.feed_forwards[depth](self.feed_forward_norms[depth](x))
             return self.feed_forward_dropouts[depth](transformed, training=training)
 
-        return self._move(x, increment)
+        return increment
 
     def get_config(self):
         return {

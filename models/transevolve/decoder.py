@@ -93,8 +93,8 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
             projected = self.cross_projections[depth](self.cross_norms[depth](attended))
             return self.cross_dropouts[depth](projected, training=training)
 
-        x = self._move(self._move(x, from_target), from_source)
-        return self._transform(x, depth, training)
+        feed_forward = self._feed_forward(depth, training)
+        return self._step(x, (from_target, from_source, feed_forward))
 
     def source_cache(self, encoded, source_mask):
         """What `step` needs that no target token changes: constants of the attention to

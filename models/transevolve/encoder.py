@@ -52,12 +52,12 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
         """
         state = self.attention(x, x, padding_mask, training=training)
         for depth in range(self.num_depths):
-            x = self._attend(x, depth, state, training)
-            x = self._transform(x, depth, training)
+            attend = self._attend(depth, state, training)
+            x = self._step(x, (attend, self._feed_forward(depth, training)))
         return self.output_norm(x)
 
-    def _attend(self, x, depth, state, training):
-        """Moves (batch, length, width) by attention."""
+    def _attend(self, depth, state, training):
+        """The increment of attention, of (batch, length, width)."""
 
         def increment(x, stage):
             values = self.attention_norms[depth](x)
@@ -65,7 +65,7 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
             attended = self.output_projections[depth](attended)
             return self.attention_dropouts[depth](attended, training=training)
 
-        return self._move(x, increment)
+        return increment
 
     def products(self, batch_size, length):
         """Matrix products of a training step, see `models.products`."""

@@ -2,6 +2,7 @@
 
 from common.fields import fail, integer
 from models.architecture import MOST_LAYERS, Architecture, Variant
+from models.residual_step import FIELDS as STEP_FIELDS
 from models.transformer.decoder import TransformerDecoder
 from models.transformer.encoder import TransformerEncoder
 from models.transformer.layer import ATTENTIONS
@@ -26,7 +27,8 @@ ARCHITECTURE = Architecture(
     attentions=ATTENTIONS,
     variants={"transformer": Variant({"num_layers": 6}, in_paper=True)},
     fields={
-        "num_layers": integer("Layers of encoder and of decoder.", maximum=MOST_LAYERS)
+        **STEP_FIELDS,
+        "num_layers": integer("Layers of encoder and of decoder.", maximum=MOST_LAYERS),
     },
     check=check,
     least_size=least_size,

@@ -48,7 +48,7 @@ class TransformerDecoderLayer(TransformerLayer):
           (batch, target, width).
         """
 
-        def attend(normed):
+        def attend(normed, stage):
             state = self.self_attention(normed, normed, training=training)
             return self.self_attention.read(state, 0, normed)
 
@@ -64,19 +64,19 @@ class TransformerDecoderLayer(TransformerLayer):
         """Moves (batch, target, width) by both attentions and the feed-forward.
 
         Args:
-          attend, attend_to_source: functions of the normalised state.
+          attend: function of the normalised state and of the number of an offset.
+          attend_to_source: function of the normalised state.
         """
 
         def from_target(x, stage):
-            projected = self.self_projection(attend(self.self_norm(x)))
+            projected = self.self_projection(attend(self.self_norm(x), stage))
             return self.self_dropout(projected, training=training)
 
         def from_source(x, stage):
             projected = self.cross_projection(attend_to_source(self.cross_norm(x)))
             return self.cross_dropout(projected, training=training)
 
-        x = self._move(self._move(x, from_target), from_source)
-        return self._transform(x, training)
+        return self._step(x, (from_target, from_source, self._feed_forward(training)))
 
     def source_cache(self, encoded, source_mask):
         """What `step` needs that no target token changes: constants of the attention to
@@ -85,8 +85,9 @@ class TransformerDecoderLayer(TransformerLayer):
         return self.self_attention.constants(), source
 
     def empty_cache(self, batch_size, beams):
-        """What `step` keeps of earlier tokens: nothing yet."""
-        return self.self_attention.empty_cache(batch_size, beams)
+        """What `step` keeps of earlier tokens, for each offset: nothing yet."""
+        empty = self.self_attention.empty_cache
+        return [empty(batch_size, beams) for _ in self.offsets]
 
     def step(self, x, source_cache, cache, visible):
         """Runs the layer for the tokens of one position.
@@ -101,12 +102,12 @@ class TransformerDecoderLayer(TransformerLayer):
           (batch, beams, width), and the cache with this position.
         """
         constants, source = source_cache
+        cache = list(cache)
 
-        def attend(normed):
-            nonlocal cache
-            state = self.self_attention.step(normed, constants, cache, visible)
+        def attend(normed, stage):
+            state = self.self_attention.step(normed, constants, cache[stage], visible)
             attended, state = self.self_attention.read_step(state, 0, normed)
-            cache = state.cache
+            cache[stage] = state.cache
             return attended
 
         def attend_to_source(normed):

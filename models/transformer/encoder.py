@@ -43,7 +43,7 @@ class TransformerEncoderLayer(TransformerLayer):
             attended = self.output_projection(attended)
             return self.attention_dropout(attended, training=training)
 
-        return self._transform(self._move(x, increment), training)
+        return self._step(x, (increment, self._feed_forward(training)))
 
     def products(self, batch_size, length):
         """Matrix products of a training step, see `models.products`."""

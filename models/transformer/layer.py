@@ -6,7 +6,7 @@ from models.attention.attention import Attentions
 from models.layers.dense import seeded_dense
 from models.layers.feed_forward import FeedForward
 from models.layers.normalization import LayerNormalization
-from models.residual_step import RESIDUAL_STEPS
+from models.residual_step import EULER, RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
 from models.transformer.attention import ProjectedAttention
 from models.transformer.no_attention import NoAttention
@@ -25,7 +25,7 @@ class TransformerLayer(keras.layers.Layer):
       ffn_dim: inner size of the feed-forward.
       attention: name and hyperparameters, see `Attentions.make`.
       dropout: rate.
-      residual_step: of `models.residual_step.RESIDUAL_STEPS`.
+      residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
       max_length: see `Attention`.
       seed: of initial weights and dropout.
     """
@@ -36,7 +36,7 @@ class TransformerLayer(keras.layers.Layer):
         ffn_dim,
         attention,
         dropout=0.0,
-        residual_step="euler",
+        residual_step=None,
         max_length=None,
         seed=0,
         **kwargs,
@@ -47,7 +47,7 @@ class TransformerLayer(keras.layers.Layer):
         self.attention_config = dict(attention)
         self.dropout = dropout
         self.residual_step = residual_step
-        _, self._move = RESIDUAL_STEPS[residual_step]
+        self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.max_length = max_length
         self.seed = seed
         self.feed_forward_norm = self._norm("ffn_norm")
@@ -94,14 +94,14 @@ class TransformerLayer(keras.layers.Layer):
         ):
             layer.build(shape)
 
-    def _transform(self, x, training=None):
-        """Moves (batch, length, width) by the feed-forward."""
+    def _feed_forward(self, training=None):
+        """The increment of the feed-forward, of (batch, length, width)."""
 
         def increment(x, stage):
             transformed = self.feed_forward(self.feed_forward_norm(x))
             return self.feed_forward_dropout(transformed, training=training)
 
-        return self._move(x, increment)
+        return increment
 
     def get_config(self):
         return {

@@ -31,7 +31,10 @@ MODELS = {
     "randomff-2": {**SMALL, "feed_forward": "rotation"},
     "literal": {**SMALL, "attention": LITERAL},
     "official": {**SMALL, "fidelity": "official"},
+    "rk2": {**SMALL, "num_blocks": 1, "residual_step": "rk2"},
+    "strang": {**SMALL, "num_blocks": 1, "residual_step": "strang"},
     "transformer": TRANSFORMER,
+    "transformer-strang": {**TRANSFORMER, "residual_step": "strang"},
 }
 
 

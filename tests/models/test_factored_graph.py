@@ -3,6 +3,7 @@
 import keras
 import pytest
 
+from models.residual_step import RESIDUAL_STEPS
 from tests.models.builders import LITERAL, build
 from tests.models.graphs import taken_operations
 
@@ -41,6 +42,11 @@ class TestSquareTensors:
         for depths in (1, 2, 4):
             model = self.model(depths, feed_forward=feed_forward)
             assert len(square_tensors(model)) == 4
+
+    @pytest.mark.parametrize("name", RESIDUAL_STEPS)
+    def test_their_number_does_not_grow_with_the_stages_of_a_step(self, name):
+        model = self.model(2, residual_step=name)
+        assert len(square_tensors(model)) == 4
 
     def test_those_of_the_literal_form_do_grow(self):
         few, many = (
