@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import alone, models
-from common.errors import UserError
+from common.errors import UserError, known_names
 from configs import char_imdb, multi30k
 from models import (
     build_encoder_decoder,
@@ -120,7 +120,8 @@ def check(names: list[str], setting: Setting, beside: Collection[str] = ()) -> N
     allowed += [name for name in beside if capable.get(name, True)]
     for name in names:
         if name not in allowed:
-            raise UserError(f"--models: expected some of {allowed}, found {name!r}")
+            expected = known_names(name, allowed)
+            raise UserError(f"--models: expected some of {expected}, found {name!r}")
         package = models.LIBRARIES.get(name)
         if package and importlib.util.find_spec(package) is None:
             raise UserError(f"--models: {name}: expected {package} to be installed")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from ml_collections import ConfigDict, config_dict
 
-from common.errors import UserError
+from common.errors import UserError, known_names
 from models import ARCHITECTURES, variant_config, variants
 
 # Section 7.1 of the paper.
@@ -147,7 +147,7 @@ def _config(task, kind, argument, default_variant, presets, parts):
         if name not in known:
             raise UserError(
                 f"--config=configs/{task}.py:{argument}: expected a {what} out of "
-                f"{', '.join(known)}, found {name}"
+                f"{known_names(name, known)}, found {name}"
             )
     model = {**variant_config(variant), **parts["model"]}
     choices = ARCHITECTURES[model["architecture"]].fields

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import keras
 
+from common.errors import known_names
 from common.fields import choice, integer, rate
 from models.architecture import Architecture
 from models.classifier import SequenceClassifier
@@ -76,7 +77,8 @@ def in_form(name: str, attention: str) -> str:
         for suffix, attention_config in _attentions(architecture).items()
     }
     if attention not in suffixes:
-        raise ValueError(f"expected one of {', '.join(suffixes)}, found {attention}")
+        expected = known_names(attention, suffixes)
+        raise ValueError(f"expected one of {expected}, found {attention}")
     return "-".join(filter(None, (named.base, suffixes[attention])))
 
 

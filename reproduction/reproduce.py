@@ -5,7 +5,7 @@ import re
 import time
 from collections import Counter
 
-from common.errors import UserError
+from common.errors import UserError, known_names
 from common.paths import make_local_path, make_path, write_whole
 from common.paths import check_writable_file
 from models import variants
@@ -233,7 +233,8 @@ def _variants(scale, models):
     for name in models:
         if name not in known:
             raise UserError(
-                f"--variants: expected some of {', '.join(known)}, found {name!r}"
+                f"--variants: expected some of {known_names(name, known)}, found "
+                f"{name!r}"
             )
     usual = {**scale.systems, **scale.variants}
     return {name: usual.get(name, {}) for name in models}

@@ -7,6 +7,7 @@ from ml_collections import ConfigDict
 import data
 import models
 from common import fields
+from common.errors import known_names
 from common.fields import (
     Field,
     below,
@@ -120,7 +121,8 @@ def _chosen(values: Mapping):
 
     def choose(name, known):
         if values.get(name) not in known:
-            fail(name, f"one of {', '.join(known)}", values.get(name))
+            expected = known_names(str(values.get(name)), known)
+            fail(name, f"one of {expected}", values.get(name))
         return values[name]
 
     task = TASKS[choose("kind", TASKS)]
