@@ -102,7 +102,9 @@ def _follow(block, x, real):
     state = block.attention(x, x, real[None], training=False)
     attention = _numpy(state.parts[0])[0][:, real][:, :, real]
     attention /= attention.sum(axis=-1, keepdims=True)  # a padded key had a share
-    biases = [_numpy(read.biases)[0, :, :, 0][:, real] for read in state.reads.values()]
+    # Of each depth's first read; its step may take several.
+    reads = list(state.reads.values())[:: len(block.offsets)]
+    biases = [_numpy(read.biases)[0, :, :, 0][:, real] for read in reads]
     weights = _numpy(ops.softmax(np.stack(biases), axis=-1)) * real.sum()
     layers = block.feed_forwards
     expand = np.stack([_singular_values(layer.expand) for layer in layers])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from ml_collections import ConfigDict, config_dict
 
 from common.errors import UserError, known_names
-from models import ARCHITECTURES, variant_config, variants
+from models import ARCHITECTURES, FIELDS, variant_config, variants
 
 # Section 7.1 of the paper.
 SMALL = {
@@ -150,7 +150,7 @@ def _config(task, kind, argument, default_variant, presets, parts):
                 f"{known_names(name, known)}, found {name}"
             )
     model = {**variant_config(variant), **parts["model"]}
-    choices = ARCHITECTURES[model["architecture"]].fields
+    choices = {**FIELDS, **ARCHITECTURES[model["architecture"]].fields}
     model |= {name: unset(str) for name in choices if name not in model}
     config = ConfigDict(
         {

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import keras
 
 from common.errors import known_names
-from common.fields import choice, integer, rate
+from common.fields import choice, integer, optional, rate
 from models.architecture import Architecture
 from models.classifier import SequenceClassifier
 from models.encoder_decoder import EncoderDecoder
+from models.layers.embedding import POSITIONS
 from models.seeds import derive_seed
 from models.transevolve import ARCHITECTURE as TRANSEVOLVE
 from models.transformer import ARCHITECTURE as TRANSFORMER
@@ -32,6 +33,9 @@ FIELDS = {
     "dropout": rate("Dropout."),
     "dtype": choice(
         "Of activations and products, as Keras names it; weights are float32.", *DTYPES
+    ),
+    "positions": optional(
+        choice("Vectors of positions; sinusoidal if unset.", *POSITIONS)
     ),
 }
 
@@ -190,7 +194,7 @@ def build_classifier(
     Returns:
       The model, with its weights made.
     """
-    architecture, hidden_dim, arguments = _parts(config, max_length)
+    architecture, hidden_dim, positions, arguments = _parts(config, max_length)
     model = SequenceClassifier(
         vocabulary_size,
         num_classes,
@@ -198,6 +202,8 @@ def build_classifier(
         architecture.encoder(
             **arguments, seed=derive_seed(seed, "encoder"), name="encoder"
         ),
+        positions,
+        max_length,
         seed=seed,
         dtype=arguments.get("dtype"),
         name="classifier",
@@ -227,7 +233,7 @@ def build_encoder_decoder(
     Raises:
       ValueError: if the architecture has no decoder, or the attention cannot decode.
     """
-    architecture, hidden_dim, arguments = _parts(config, max_length)
+    architecture, hidden_dim, positions, arguments = _parts(config, max_length)
     if not can_decode(config):
         raise ValueError(f"expected a model with a decoder, got {dict(config)}")
     model = EncoderDecoder(
@@ -240,6 +246,8 @@ def build_encoder_decoder(
                 (architecture.decoder, "decoder"),
             )
         ),
+        positions,
+        max_length,
         seed=seed,
         dtype=arguments.get("dtype"),
         name="encoder_decoder",
@@ -254,10 +262,11 @@ def count_parameters(model: keras.Model) -> int:
 
 
 def _parts(config, max_length):
-    """The architecture, hidden_dim, and the arguments of the layers."""
+    """The architecture, hidden_dim, positions, and the arguments of the layers."""
     arguments = dict(config)
     architecture = ARCHITECTURES[arguments.pop("architecture")]
     if "attention" in arguments:
         arguments["attention"] = dict(arguments["attention"])
         arguments["max_length"] = max_length
-    return architecture, arguments.pop("hidden_dim"), arguments
+    positions = arguments.pop("positions", None)
+    return architecture, arguments.pop("hidden_dim"), positions, arguments

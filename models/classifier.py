@@ -18,21 +18,34 @@ class SequenceClassifier(keras.Model):
       num_classes: number of logits.
       hidden_dim: d.
       encoder: layer from (batch, length, d) and a padding mask to the same shape.
+      positions, max_length: see `TokenEmbedding`.
       seed: of the initial weights outside the encoder.
     """
 
     def __init__(
-        self, vocabulary_size, num_classes, hidden_dim, encoder, seed=0, **kwargs
+        self,
+        vocabulary_size,
+        num_classes,
+        hidden_dim,
+        encoder,
+        positions=None,
+        max_length=None,
+        seed=0,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.num_classes = num_classes
         self.hidden_dim = hidden_dim
+        self.positions = positions
+        self.max_length = max_length
         self.seed = seed
         dtype = {"dtype": self.dtype_policy}
         self.embedding = TokenEmbedding(
             vocabulary_size,
             hidden_dim,
+            positions,
+            max_length,
             seed=derive_seed(seed, "embedding"),
             name="embedding",
             **dtype,
@@ -71,6 +84,8 @@ class SequenceClassifier(keras.Model):
             "vocabulary_size": self.vocabulary_size,
             "num_classes": self.num_classes,
             "hidden_dim": self.hidden_dim,
+            "positions": self.positions,
+            "max_length": self.max_length,
             "seed": self.seed,
             "encoder": keras.saving.serialize_keras_object(self.encoder),
         }

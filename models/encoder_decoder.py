@@ -30,17 +30,32 @@ class EncoderDecoder(keras.Model):
       encoder: layer from (batch, source, d) and a padding mask to the same shape.
       decoder: layer with the methods of
         `models.transformer.decoder.TransformerDecoder`.
+      positions, max_length: see `TokenEmbedding`.
       seed: of the initial embedding.
     """
 
-    def __init__(self, vocabulary_size, hidden_dim, encoder, decoder, seed=0, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size,
+        hidden_dim,
+        encoder,
+        decoder,
+        positions=None,
+        max_length=None,
+        seed=0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
+        self.positions = positions
+        self.max_length = max_length
         self.seed = seed
         self.embedding = TokenEmbedding(
             vocabulary_size,
             hidden_dim,
+            positions,
+            max_length,
             seed=derive_seed(seed, "embedding"),
             dtype=self.dtype_policy,
             name="embedding",
@@ -125,6 +140,8 @@ class EncoderDecoder(keras.Model):
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
             "hidden_dim": self.hidden_dim,
+            "positions": self.positions,
+            "max_length": self.max_length,
             "seed": self.seed,
             "encoder": serialize(self.encoder),
             "decoder": serialize(self.decoder),

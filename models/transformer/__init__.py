@@ -1,11 +1,11 @@
 """The baseline: a pre-norm Transformer of TransEvolve's depth, width and heads."""
 
-from common.fields import fail, integer
+from common.fields import choice, fail, integer, optional
 from models.architecture import MOST_LAYERS, Architecture, Variant
 from models.residual_step import FIELDS as STEP_FIELDS
 from models.transformer.decoder import TransformerDecoder
 from models.transformer.encoder import TransformerEncoder
-from models.transformer.layer import ATTENTIONS
+from models.transformer.layer import ATTENTIONS, NORMS, SHARED
 
 
 def check(config):
@@ -18,7 +18,8 @@ def check(config):
 def least_size(config) -> int:
     """Weights of the encoder's feed-forwards and projections."""
     width = config.hidden_dim
-    return config.num_layers * (2 * width * config.ffn_dim + 4 * width**2)
+    layers = 1 if config.get("sharing") else config.num_layers
+    return layers * (2 * width * config.ffn_dim + 4 * width**2)
 
 
 ARCHITECTURE = Architecture(
@@ -29,6 +30,10 @@ ARCHITECTURE = Architecture(
     fields={
         **STEP_FIELDS,
         "num_layers": integer("Layers of encoder and of decoder.", maximum=MOST_LAYERS),
+        "norm": optional(
+            choice("Where a sublayer's LayerNorm is; before it if unset.", *NORMS)
+        ),
+        "sharing": optional(choice("What all layers share.", *SHARED)),
     },
     check=check,
     least_size=least_size,

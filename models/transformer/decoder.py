@@ -48,14 +48,12 @@ class TransformerDecoderLayer(TransformerLayer):
           (batch, target, width).
         """
 
-        def attend(normed, stage):
-            state = self.self_attention(normed, normed, training=training)
-            return self.self_attention.read(state, 0, normed)
+        def attend(x, stage):
+            state = self.self_attention(x, x, training=training)
+            return self.self_attention.read(state, 0, x)
 
-        def attend_to_source(normed):
-            state = self.cross_attention(
-                normed, encoded, source_mask, training=training
-            )
+        def attend_to_source(x):
+            state = self.cross_attention(x, encoded, source_mask, training=training)
             return self.cross_attention.read(state, 0, encoded)
 
         return self._sublayers(x, attend, attend_to_source, training)
@@ -64,19 +62,24 @@ class TransformerDecoderLayer(TransformerLayer):
         """Moves (batch, target, width) by both attentions and the feed-forward.
 
         Args:
-          attend: function of the normalised state and of the number of an offset.
-          attend_to_source: function of the normalised state.
+          attend: function of the input of its sublayer and of the number of an offset.
+          attend_to_source: function of the input of its sublayer.
         """
 
         def from_target(x, stage):
-            projected = self.self_projection(attend(self.self_norm(x), stage))
+            projected = self.self_projection(attend(x, stage))
             return self.self_dropout(projected, training=training)
 
         def from_source(x, stage):
-            projected = self.cross_projection(attend_to_source(self.cross_norm(x)))
+            projected = self.cross_projection(attend_to_source(x))
             return self.cross_dropout(projected, training=training)
 
-        return self._step(x, (from_target, from_source, self._feed_forward(training)))
+        increments = (
+            self._increment(self.self_norm, from_target),
+            self._increment(self.cross_norm, from_source),
+            self._feed_forward(training),
+        )
+        return self._step(x, increments)
 
     def source_cache(self, encoded, source_mask):
         """What `step` needs that no target token changes: constants of the attention to
@@ -104,14 +107,14 @@ class TransformerDecoderLayer(TransformerLayer):
         constants, source = source_cache
         cache = list(cache)
 
-        def attend(normed, stage):
-            state = self.self_attention.step(normed, constants, cache[stage], visible)
-            attended, state = self.self_attention.read_step(state, 0, normed)
+        def attend(x, stage):
+            state = self.self_attention.step(x, constants, cache[stage], visible)
+            attended, state = self.self_attention.read_step(state, 0, x)
             cache[stage] = state.cache
             return attended
 
-        def attend_to_source(normed):
-            (attended,) = self.cross_attention.read_source(normed, source)
+        def attend_to_source(x):
+            (attended,) = self.cross_attention.read_source(x, source)
             return attended
 
         return self._sublayers(x, attend, attend_to_source), cache

@@ -36,14 +36,13 @@ class TransformerEncoderLayer(TransformerLayer):
     def call(self, x, padding_mask=None, training=None):
         """Runs the layer on (batch, length, width); mask true at real tokens."""
 
-        def increment(x, stage):
-            normed = self.attention_norm(x)
-            state = self.attention(normed, normed, padding_mask, training=training)
-            attended = self.attention.read(state, 0, normed)
-            attended = self.output_projection(attended)
+        def attend(x, stage):
+            state = self.attention(x, x, padding_mask, training=training)
+            attended = self.output_projection(self.attention.read(state, 0, x))
             return self.attention_dropout(attended, training=training)
 
-        return self._step(x, (increment, self._feed_forward(training)))
+        attention = self._increment(self.attention_norm, attend)
+        return self._step(x, (attention, self._feed_forward(training)))
 
     def products(self, batch_size, length):
         """Matrix products of a training step, see `models.products`."""

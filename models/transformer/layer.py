@@ -14,17 +14,21 @@ from models.transformer.no_attention import NoAttention
 ATTENTIONS = Attentions(ProjectedAttention, layers={"none": NoAttention})
 
 
-class TransformerLayer(keras.layers.Layer):
-    """Attention and feed-forward, equations 1 to 3, pre-normalised.
+NORMS = ("pre", "post")
 
-    A subclass has the attentions. Every sublayer gives an increment, with dropout on
-    it.
+
+class TransformerLayer(keras.layers.Layer):
+    """Attention and feed-forward, equations 1 to 3.
+
+    A subclass has the attentions. A sublayer f, with dropout on what it gives, moves
+    the state to x + f(LN(x)), or, post-normalised, to LN(x + f(x)).
 
     Args:
       num_heads: H. Must divide the width.
       ffn_dim: inner size of the feed-forward.
       attention: name and hyperparameters, see `Attentions.make`.
       dropout: rate.
+      norm: of `NORMS`, where the LayerNorm of a sublayer is; None for "pre".
       residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
       max_length: see `Attention`.
       seed: of initial weights and dropout.
@@ -36,6 +40,7 @@ class TransformerLayer(keras.layers.Layer):
         ffn_dim,
         attention,
         dropout=0.0,
+        norm=None,
         residual_step=None,
         max_length=None,
         seed=0,
@@ -46,6 +51,7 @@ class TransformerLayer(keras.layers.Layer):
         self.ffn_dim = ffn_dim
         self.attention_config = dict(attention)
         self.dropout = dropout
+        self.norm = norm
         self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.max_length = max_length
@@ -94,14 +100,24 @@ class TransformerLayer(keras.layers.Layer):
         ):
             layer.build(shape)
 
+    def _increment(self, norm, sublayer):
+        """The increment of a sublayer, which is a function of the state and of the
+        number of an offset."""
+
+        def increment(x, stage):
+            if self.norm == "post":
+                return norm(x + sublayer(x, stage)) - x
+            return sublayer(norm(x), stage)
+
+        return increment
+
     def _feed_forward(self, training=None):
         """The increment of the feed-forward, of (batch, length, width)."""
 
-        def increment(x, stage):
-            transformed = self.feed_forward(self.feed_forward_norm(x))
-            return self.feed_forward_dropout(transformed, training=training)
+        def transform(x, stage):
+            return self.feed_forward_dropout(self.feed_forward(x), training=training)
 
-        return increment
+        return self._increment(self.feed_forward_norm, transform)
 
     def get_config(self):
         return {
@@ -110,17 +126,25 @@ class TransformerLayer(keras.layers.Layer):
             "ffn_dim": self.ffn_dim,
             "attention": self.attention_config,
             "dropout": self.dropout,
+            "norm": self.norm,
             "residual_step": self.residual_step,
             "max_length": self.max_length,
             "seed": self.seed,
         }
 
 
+SHARED = ("weights",)
+
+
 class TransformerStack(keras.layers.Layer):
-    """`num_layers` layers and a closing LayerNorm; a subclass names their class.
+    """`num_layers` layers, closed by a LayerNorm if they are pre-normalised.
+
+    A subclass names their class.
 
     Args:
       num_layers: 6 in the paper.
+      sharing: "weights" if all layers are one, applied again and again (Dehghani et al.
+        2019; Lan et al. 2020); else None.
       seed: non-negative integer; each layer derives its own.
       dtype, name, trainable: Keras's.
       **arguments: of the layers, see `TransformerLayer`.
@@ -129,33 +153,47 @@ class TransformerStack(keras.layers.Layer):
     layer_class = None
 
     def __init__(
-        self, num_layers, seed=0, dtype=None, name=None, trainable=True, **arguments
+        self,
+        num_layers,
+        sharing=None,
+        seed=0,
+        dtype=None,
+        name=None,
+        trainable=True,
+        **arguments,
     ):
         super().__init__(dtype=dtype, name=name, trainable=trainable)
         self.num_layers = num_layers
+        self.sharing = sharing
         self.seed = seed
         self.arguments = arguments
-        self.layers = [
+        different = 1 if sharing else num_layers
+        layers = [
             self.layer_class(
                 **arguments,
                 seed=derive_seed(seed, f"layer_{index}"),
                 dtype=self.dtype_policy,
                 name=f"layer_{index}",
             )
-            for index in range(num_layers)
+            for index in range(different)
         ]
-        self.output_norm = LayerNormalization(
-            dtype=self.dtype_policy, name="output_norm"
-        )
+        self.layers = layers * (num_layers // different)
+        self.output_norm = keras.layers.Identity(name="output_norm")
+        if arguments.get("norm") != "post":
+            self.output_norm = LayerNormalization(
+                dtype=self.dtype_policy, name="output_norm"
+            )
 
     def _build(self, shape):
         for layer in (*self.layers, self.output_norm):
-            layer.build(shape)
+            if not layer.built:
+                layer.build(shape)
 
     def get_config(self):
         return {
             **super().get_config(),
             **self.arguments,
             "num_layers": self.num_layers,
+            "sharing": self.sharing,
             "seed": self.seed,
         }

@@ -12,6 +12,7 @@ from models.convert import fold_rotations, with_attention
 from tests.models import golden as goldens
 from tests.models.builders import (
     LITERAL,
+    MAX_LENGTH,
     SMALL,
     TRANSFORMER,
     VOCABULARY_SIZE,
@@ -33,8 +34,10 @@ MODELS = {
     "official": {**SMALL, "fidelity": "official"},
     "rk2": {**SMALL, "num_blocks": 1, "residual_step": "rk2"},
     "strang": {**SMALL, "num_blocks": 1, "residual_step": "strang"},
+    "learned": {**SMALL, "positions": "learned"},
     "transformer": TRANSFORMER,
     "transformer-strang": {**TRANSFORMER, "residual_step": "strang"},
+    "transformer-post": {**TRANSFORMER, "norm": "post", "sharing": "weights"},
 }
 
 
@@ -43,8 +46,8 @@ def numpy(tensor):
 
 
 def build(name, **changes):
-    model = build_encoder_decoder({**MODELS[name], **changes}, VOCABULARY_SIZE)
-    return randomize(model)
+    config = {**MODELS[name], **changes}
+    return randomize(build_encoder_decoder(config, VOCABULARY_SIZE, 0, MAX_LENGTH))
 
 
 # JAX compiles each operation of an eager model anew for each shape: two will do.
