@@ -11,7 +11,7 @@ from typing import NamedTuple
 import keras
 
 from common.errors import known_names
-from common.fields import choice, integer, optional, rate
+from common.fields import choice, fail, integer, optional, rate
 from models.architecture import Architecture
 from models.classifier import SequenceClassifier
 from models.encoder_decoder import EncoderDecoder
@@ -35,7 +35,7 @@ FIELDS = {
         "Of activations and products, as Keras names it; weights are float32.", *DTYPES
     ),
     "positions": optional(
-        choice("Vectors of positions; sinusoidal if unset.", *POSITIONS)
+        choice("How tokens get their positions; sinusoidal if unset.", *POSITIONS)
     ),
 }
 
@@ -149,6 +149,8 @@ def check(config) -> None:
     kind = attention_kind(config.model)
     if kind is not None:
         kind.check(config)
+    elif config.model.get("positions") == "rotary":
+        fail("model.positions", "others, in a model without attention", "rotary")
 
 
 def can_encode(config: Mapping) -> bool:
@@ -269,4 +271,6 @@ def _parts(config, max_length):
         arguments["attention"] = dict(arguments["attention"])
         arguments["max_length"] = max_length
     positions = arguments.pop("positions", None)
+    if positions == "rotary":
+        arguments["rotary"] = True
     return architecture, arguments.pop("hidden_dim"), positions, arguments

@@ -131,7 +131,7 @@ class EncoderDecoder(keras.Model):
             slots = slots.enter(position)
             visible = slots.visible(position)
         x = self.embedding.at_position(tokens, position)
-        x, layers = self.decoder.step(x, source_cache, cache.layers, visible)
+        x, layers = self.decoder.step(x, source_cache, cache.layers, visible, position)
         return self.embedding.logits_at_position(x), DecodingCache(slots, layers)
 
     def get_config(self):

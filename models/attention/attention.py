@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import keras
+from keras import ops
 
 from models.attention import OPERATORS
+from models.attention.heads import num_earlier, rotated, split_heads
 from models.attention.operator import USES, Operator
 from models.fidelity import official_choices
 
@@ -37,7 +39,7 @@ class Attention(keras.layers.Layer):
 
         constants = attention.constants()             what no token changes
         cache = attention.empty_cache(batch_size, beams)
-        state = attention.step(x, constants, cache, visible)
+        state = attention.step(x, constants, cache, visible, position)
         attended, state = attention.read_step(state, number, values)
         cache = state.cache                           after the last read
 
@@ -45,6 +47,7 @@ class Attention(keras.layers.Layer):
       cache: nested `models.attention.cache.Slots` (kept for each position and beam)
         and `State`s (of a fixed size, handed on from parents to survivors).
       visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
+      position: of the tokens, a scalar; needed where positions are rotary.
 
     As cross-attention, to a source that all depths share:
 
@@ -64,6 +67,8 @@ class Attention(keras.layers.Layer):
       use: of `USES`; "causal" lets a query see no key that comes after it.
       offsets: of the reads of each depth, as fractions of a depth: see
         `models.residual_step`.
+      rotary: whether queries and keys are rotated by their positions, except of
+        cross-attention, whose positions are those of two texts.
       dropout: rate of the model.
       fidelity: see `models.fidelity`, where a layer differs by it.
       max_length: of the texts that it must serve; None if not known. An operator whose
@@ -93,6 +98,7 @@ class Attention(keras.layers.Layer):
         num_depths=1,
         use="self",
         offsets=(0.0,),
+        rotary=False,
         dropout=0.0,
         fidelity="paper",
         max_length=None,
@@ -113,6 +119,7 @@ class Attention(keras.layers.Layer):
         self.num_depths = num_depths
         self.use = use
         self.offsets = tuple(offsets)
+        self.rotary = rotary
         self.dropout = dropout
         self.fidelity = fidelity
         self.official_choices = official_choices(fidelity)
@@ -128,6 +135,23 @@ class Attention(keras.layers.Layer):
     def head_size(self) -> int:
         """Of values."""
         return self.hidden_dim // self.num_heads
+
+    def by_head(self, x, positions=None):
+        """Queries or keys (batch, length, width) by head, rotated by positions."""
+        x = split_heads(x, self.num_heads)
+        return x if positions is None else rotated(x, positions)
+
+    def positions(self, x, context):
+        """Those to rotate queries and keys by; None where they are not rotated."""
+        if not self.rotary or self.use == "cross":
+            return None, None
+        num_queries, num_keys = ops.shape(x)[1], ops.shape(context)[1]
+        earlier = num_earlier(num_queries, num_keys) if self.causal else 0
+        return ops.arange(num_queries) + earlier, ops.arange(num_keys)
+
+    def position_of_step(self, position):
+        """That to rotate all beams of a step by; None where they are not rotated."""
+        return ops.reshape(position, (1,)) if self.rotary else None
 
     @property
     def num_reads(self) -> int:
@@ -154,6 +178,7 @@ class Attention(keras.layers.Layer):
             "num_depths": self.num_depths,
             "use": self.use,
             "offsets": self.offsets,
+            "rotary": self.rotary,
             "dropout": self.dropout,
             "fidelity": self.fidelity,
             "max_length": self.max_length,

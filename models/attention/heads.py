@@ -1,5 +1,6 @@
 """Heads and masked scores, which most mechanisms are made of."""
 
+import numpy as np
 from keras import ops
 
 # Added to the scores of keys that must not be seen; exp() of it is exactly zero.
@@ -23,16 +24,23 @@ def merge_heads(x):
     return ops.reshape(x, (batch, length, num_heads * size))
 
 
-def scaled_scores(queries, keys, causal):
-    """Products of (batch, heads, length, size) queries, already scaled, and keys.
+def rotated(x, positions):
+    """Rotary positions (Su et al. 2021): pairs of numbers, turned by their position.
 
-    With `causal`, keys that `is_future` get `MASKED` added.
+    The product of a rotated query and a rotated key depends on their distance alone.
+
+    Args:
+      x: (batch, heads, length, size), of an even size. A pair is a number of the first
+        half and one of the second.
+      positions: (length,).
     """
-    scores = ops.matmul(queries, ops.swapaxes(keys, 2, 3))
-    if causal:
-        future = is_future(*ops.shape(scores)[-2:])
-        scores += MASKED * ops.cast(future, scores.dtype)
-    return scores
+    half = x.shape[-1] // 2
+    rates = 1e4 ** (-np.arange(half) / half)
+    angles = ops.cast(positions, "float32")[:, None] * rates.astype("float32")
+    sine, cosine = (ops.cast(f(angles), x.dtype) for f in (ops.sin, ops.cos))
+    first, second = x[..., :half], x[..., half:]
+    turned = first * cosine - second * sine, first * sine + second * cosine
+    return ops.concatenate(turned, axis=-1)
 
 
 def is_future(num_queries, num_keys):

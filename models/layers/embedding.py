@@ -7,7 +7,8 @@ from keras import ops
 from models.seeds import derive_seed
 
 PADDING_ID = 0
-POSITIONS = ("sinusoidal", "learned", "none")
+# Rotary ones are in the attentions: nothing is added here.
+POSITIONS = ("sinusoidal", "learned", "rotary", "none")
 
 
 def sinusoidal_positions(positions, hidden_dim, dtype="float32"):
@@ -92,7 +93,7 @@ class TokenEmbedding(keras.layers.Layer):
         return self._at(self._vectors(tokens), ops.reshape(position, (1,)))
 
     def _at(self, vectors, positions):
-        if self.positions == "none":
+        if self.positions in ("rotary", "none"):
             return vectors
         if self.positions == "learned":
             places = ops.minimum(positions, self.max_length - 1)

@@ -114,11 +114,11 @@ class TimeEvolvingAttention(Attention):
         """K = C Wk, (batch, m, D), after dropout."""
         return self.key_dropout(linear(context, self.key_kernel), training=training)
 
-    def prepared_queries(self, x, training=None, draw=None):
+    def prepared_queries(self, x, training=None, draw=None, positions=None):
         """Q by head, as an operator is made of it; None for one that is not."""
         if "query" not in self.operator.projections:
             return None
-        queries = split_heads(self.project_queries(x, training), self.num_heads)
+        queries = self.by_head(self.project_queries(x, training), positions)
         return self.operator.prepare_queries(queries, self.scale, draw)
 
     def call(self, x, context, padding_mask=None, training=None):
@@ -127,8 +127,11 @@ class TimeEvolvingAttention(Attention):
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
         keys = self.project_keys(context, training)
-        keys, biases = self._keys_and_biases(keys, self.constants(), padding_mask, draw)
-        queries = self.prepared_queries(x, training, draw)
+        positions, key_positions = self.positions(x, context)
+        keys, biases = self._keys_and_biases(
+            keys, self.constants(), padding_mask, draw, key_positions
+        )
+        queries = self.prepared_queries(x, training, draw, positions)
         further = self.operator.further_inputs(x, context, padding_mask, training)
         return reading.start(
             self.operator,
@@ -153,10 +156,12 @@ class TimeEvolvingAttention(Attention):
             self.compute_dtype,
         )
 
-    def step(self, x, constants, cache, visible):
-        keys, biases = self._keys_and_biases(self.project_keys(x), constants)
+    def step(self, x, constants, cache, visible, position=None):
+        positions, keys = self.position_of_step(position), self.project_keys(x)
+        keys, biases = self._keys_and_biases(keys, constants, positions=positions)
+        queries = self.prepared_queries(x, positions=positions)
         further = self.operator.further_inputs(x, x)
-        inputs = self.operator.inputs(self.prepared_queries(x), keys, further)
+        inputs = self.operator.inputs(queries, keys, further)
         return self.operator.step(inputs, biases, cache, visible)
 
     def read_step(self, state, number, values):
@@ -183,9 +188,9 @@ class TimeEvolvingAttention(Attention):
         biases = split_heads(linear(keys, constants), self.num_heads)
         return ops.cast(biases, "float32")
 
-    def _keys_and_biases(self, keys, constants, mask=None, draw=None):
+    def _keys_and_biases(self, keys, constants, mask=None, draw=None, positions=None):
         biases = self.biases(keys, constants)
-        keys = split_heads(keys, self.num_heads)
+        keys = self.by_head(keys, positions)
         keys, logs = self.operator.prepare_keys(keys, self.scale, mask, draw)
         return keys, masked(biases if logs is None else biases + logs, mask)
 

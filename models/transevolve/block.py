@@ -28,6 +28,7 @@ class TransEvolveBlock(keras.layers.Layer):
       feed_forward: "dense" (fullFF) or "rotation" (randomFF).
       fidelity: see `models.fidelity`.
       dropout: rate on queries, keys and each sublayer's output.
+      rotary: see `Attention`.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
       max_length: see `Attention`.
       seed: non-negative integer; fixes initial weights, dropout and the rotations.
@@ -42,6 +43,7 @@ class TransEvolveBlock(keras.layers.Layer):
         feed_forward="dense",
         fidelity="paper",
         dropout=0.0,
+        rotary=False,
         residual_step=None,
         max_length=None,
         seed=0,
@@ -59,6 +61,7 @@ class TransEvolveBlock(keras.layers.Layer):
         self.feed_forward = feed_forward
         self.fidelity = fidelity
         self.dropout = dropout
+        self.rotary = rotary
         self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.max_length = max_length
@@ -76,6 +79,7 @@ class TransEvolveBlock(keras.layers.Layer):
             num_depths=self.num_depths,
             use=use,
             offsets=self.offsets,
+            rotary=self.rotary,
             dropout=self.dropout,
             fidelity=self.fidelity,
             max_length=self.max_length,
@@ -155,6 +159,7 @@ class TransEvolveBlock(keras.layers.Layer):
             "feed_forward": self.feed_forward,
             "fidelity": self.fidelity,
             "dropout": self.dropout,
+            "rotary": self.rotary,
             "residual_step": self.residual_step,
             "max_length": self.max_length,
             "seed": self.seed,

@@ -107,20 +107,20 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
         """What `step` keeps of earlier tokens: nothing yet."""
         return self.self_attention.empty_cache(batch_size, beams)
 
-    def step(self, x, source_cache, cache, visible):
+    def step(self, x, source_cache, cache, visible, position=None):
         """Runs the block for the tokens of one position.
 
         Args:
           x: (batch, beams, width).
           source_cache: of `source_cache`.
           cache: of earlier positions.
-          visible: see `models.attention.cache.SlotMap`.
+          visible, position: see `Attention`.
 
         Returns:
           (batch, beams, width), and the cache with this position.
         """
         constants, source = source_cache
-        state = self.self_attention.step(x, constants, cache, visible)
+        state = self.self_attention.step(x, constants, cache, visible, position)
         from_source = self.cross_attention.read_source(x, source)
 
         def attend(number, values):
@@ -156,10 +156,10 @@ class TransEvolveDecoder(TransEvolveStack):
         """What `step` keeps of earlier tokens, block by block: none yet."""
         return [block.empty_cache(batch_size, beams) for block in self.blocks]
 
-    def step(self, x, source_cache, cache, visible):
+    def step(self, x, source_cache, cache, visible, position=None):
         """Decodes one position; see `TransEvolveDecoderBlock.step`."""
         new_cache = []
         for block, source, past in zip(self.blocks, source_cache, cache, strict=True):
-            x, past = block.step(x, source, past, visible)
+            x, past = block.step(x, source, past, visible, position)
             new_cache.append(past)
         return x, new_cache

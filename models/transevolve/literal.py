@@ -56,9 +56,10 @@ class LiteralAttention(TimeEvolvingAttention):
         """Computes the operators of equation 6: `LiteralState`."""
         queries = self.project_queries(x, training)
         keys = self.project_keys(context, training)
+        positions, key_positions = self.positions(x, context)
         scores = ops.matmul(
-            split_heads(queries * self.scale, self.num_heads),
-            ops.swapaxes(split_heads(keys, self.num_heads), 2, 3),
+            self.by_head(queries * self.scale, positions),
+            ops.swapaxes(self.by_head(keys, key_positions), 2, 3),
         )
         if self.causal:
             future = is_future(*ops.shape(scores)[-2:])

@@ -13,6 +13,12 @@ def check(config):
     if config.hidden_dim % config.num_heads:
         expected = f"a multiple of model.num_heads={config.num_heads}"
         fail("model.hidden_dim", expected, config.hidden_dim)
+    if (
+        config.get("positions") == "rotary"
+        and config.hidden_dim // config.num_heads % 2
+    ):
+        expected = f"an even number for each of model.num_heads={config.num_heads}"
+        fail("model.hidden_dim", expected, config.hidden_dim)
 
 
 def least_size(config) -> int:

@@ -64,8 +64,11 @@ class ProjectedAttention(Attention):
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
         queries, keys, values = self._project(x, context)
-        queries = self._prepared_queries(queries, draw)
-        keys, biases = self._keys_and_biases(keys, values, padding_mask, draw)
+        positions, key_positions = self.positions(x, context)
+        queries = self._prepared_queries(queries, draw, positions)
+        keys, biases = self._keys_and_biases(
+            keys, values, padding_mask, draw, key_positions
+        )
         further = self.operator.further_inputs(x, context, padding_mask, training)
         inputs = self.operator.inputs(queries, keys, further)
         length = ops.shape(x)[1]
@@ -90,11 +93,13 @@ class ProjectedAttention(Attention):
             batch_size, beams, self.head_size, self.head_size, 0, self.compute_dtype
         )
 
-    def step(self, x, constants, cache, visible):
+    def step(self, x, constants, cache, visible, position=None):
         queries, keys, values = self._projected(x)
-        keys, biases = self._keys_and_biases(keys, values)
+        positions = self.position_of_step(position)
+        keys, biases = self._keys_and_biases(keys, values, positions=positions)
+        queries = self._prepared_queries(queries, positions=positions)
         further = self.operator.further_inputs(x, x)
-        inputs = self.operator.inputs(self._prepared_queries(queries), keys, further)
+        inputs = self.operator.inputs(queries, keys, further)
         state = self.operator.step(inputs, biases, cache, visible)
         attended, state = self.operator.read_step(state, 0, values)
         return Attended(attended, state.cache)
@@ -112,17 +117,17 @@ class ProjectedAttention(Attention):
         queries = self._prepared_queries(self.query(x))
         return self.operator.read_source(queries, cache)
 
-    def _prepared_queries(self, queries, draw=None):
+    def _prepared_queries(self, queries, draw=None, positions=None):
         if queries is None:
             return None
-        queries = split_heads(queries, self.num_heads)
+        queries = self.by_head(queries, positions)
         return self.operator.prepare_queries(queries, self.scale, draw)
 
-    def _keys_and_biases(self, keys, values, mask=None, draw=None):
+    def _keys_and_biases(self, keys, values, mask=None, draw=None, positions=None):
         """Keys, and what is added to their scores, (batch, heads, m, 1), or None."""
         biases = None
         if keys is not None:
-            keys = split_heads(keys, self.num_heads)
+            keys = self.by_head(keys, positions)
             keys, biases = self.operator.prepare_keys(keys, self.scale, mask, draw)
         if biases is None and mask is not None:
             biases = self._zeros(values)

@@ -92,14 +92,14 @@ class TransformerDecoderLayer(TransformerLayer):
         empty = self.self_attention.empty_cache
         return [empty(batch_size, beams) for _ in self.offsets]
 
-    def step(self, x, source_cache, cache, visible):
+    def step(self, x, source_cache, cache, visible, position=None):
         """Runs the layer for the tokens of one position.
 
         Args:
           x: (batch, beams, width).
           source_cache: of `source_cache`.
           cache: of earlier positions.
-          visible: see `models.attention.cache.SlotMap`.
+          visible, position: see `Attention`.
 
         Returns:
           (batch, beams, width), and the cache with this position.
@@ -108,7 +108,9 @@ class TransformerDecoderLayer(TransformerLayer):
         cache = list(cache)
 
         def attend(x, stage):
-            state = self.self_attention.step(x, constants, cache[stage], visible)
+            state = self.self_attention.step(
+                x, constants, cache[stage], visible, position
+            )
             attended, state = self.self_attention.read_step(state, 0, x)
             cache[stage] = state.cache
             return attended
@@ -143,10 +145,10 @@ class TransformerDecoder(TransformerStack):
         """What `step` keeps of earlier tokens, layer by layer: none yet."""
         return [layer.empty_cache(batch_size, beams) for layer in self.layers]
 
-    def step(self, x, source_cache, cache, visible):
+    def step(self, x, source_cache, cache, visible, position=None):
         """Decodes one position; see `TransformerDecoderLayer.step`."""
         new_cache = []
         for layer, source, past in zip(self.layers, source_cache, cache, strict=True):
-            x, past = layer.step(x, source, past, visible)
+            x, past = layer.step(x, source, past, visible, position)
             new_cache.append(past)
         return self.output_norm(x), new_cache

@@ -29,6 +29,7 @@ class TransformerLayer(keras.layers.Layer):
       attention: name and hyperparameters, see `Attentions.make`.
       dropout: rate.
       norm: of `NORMS`, where the LayerNorm of a sublayer is; None for "pre".
+      rotary: see `Attention`.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
       max_length: see `Attention`.
       seed: of initial weights and dropout.
@@ -41,6 +42,7 @@ class TransformerLayer(keras.layers.Layer):
         attention,
         dropout=0.0,
         norm=None,
+        rotary=False,
         residual_step=None,
         max_length=None,
         seed=0,
@@ -52,6 +54,7 @@ class TransformerLayer(keras.layers.Layer):
         self.attention_config = dict(attention)
         self.dropout = dropout
         self.norm = norm
+        self.rotary = rotary
         self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.max_length = max_length
@@ -64,6 +67,7 @@ class TransformerLayer(keras.layers.Layer):
             self.attention_config,
             num_heads=self.num_heads,
             use=use,
+            rotary=self.rotary,
             dropout=self.dropout,
             max_length=self.max_length,
             seed=derive_seed(self.seed, name),
@@ -127,6 +131,7 @@ class TransformerLayer(keras.layers.Layer):
             "attention": self.attention_config,
             "dropout": self.dropout,
             "norm": self.norm,
+            "rotary": self.rotary,
             "residual_step": self.residual_step,
             "max_length": self.max_length,
             "seed": self.seed,

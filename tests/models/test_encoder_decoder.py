@@ -35,7 +35,9 @@ MODELS = {
     "rk2": {**SMALL, "num_blocks": 1, "residual_step": "rk2"},
     "strang": {**SMALL, "num_blocks": 1, "residual_step": "strang"},
     "learned": {**SMALL, "positions": "learned"},
+    "rotary": {**SMALL, "num_blocks": 1, "positions": "rotary"},
     "transformer": TRANSFORMER,
+    "transformer-rotary": {**TRANSFORMER, "positions": "rotary"},
     "transformer-strang": {**TRANSFORMER, "residual_step": "strang"},
     "transformer-post": {**TRANSFORMER, "norm": "post", "sharing": "weights"},
 }
