@@ -1,11 +1,11 @@
 """TransEvolve: attention that evolves with depth (sections 4 to 6)."""
 
-from common.fields import Field, choice, fail, integer
+from common.fields import Field, choice, fail, integer, optional
 from models.architecture import MOST_LAYERS, Architecture, Variant
 from models.fidelity import EXPECTED, is_fidelity
 from models.residual_step import FIELDS as STEP_FIELDS
 from models.transevolve.attentions import ATTENTIONS
-from models.transevolve.block import FEED_FORWARDS
+from models.transevolve.block import EVOLUTIONS, FEED_FORWARDS
 from models.transevolve.decoder import TransEvolveDecoder
 from models.transevolve.encoder import TransEvolveEncoder
 
@@ -17,6 +17,8 @@ def check(config):
         fail("model.hidden_dim", expected, config.hidden_dim)
     if config.feed_forward == "rotation" and config.ffn_dim % 2:
         fail("model.ffn_dim", "an even number", config.ffn_dim)
+    if config.get("evolution") and config.attention.name == "literal":
+        fail("model.evolution", "none given, since equation 9 has it", "none")
     most = MOST_LAYERS // config.num_blocks
     if config.num_depths > most:
         expected = f"at most {most:,} in each of model.num_blocks={config.num_blocks}"
@@ -61,6 +63,13 @@ ARCHITECTURE = Architecture(
         ),
         "num_blocks": integer("Blocks of encoder and of decoder.", maximum=MOST_LAYERS),
         "num_depths": integer("Depths of a block.", maximum=MOST_LAYERS),
+        "evolution": optional(
+            choice(
+                "Whether the depths of a block share their attention weights, without "
+                "T^l; they evolve if unset.",
+                *EVOLUTIONS,
+            )
+        ),
         "fidelity": Field(
             "Whose choices: the paper's or the authors' code's (docs/fidelity.md).",
             EXPECTED,

@@ -27,6 +27,8 @@ class TimeEvolvingAttention(Attention):
     form alone. `time_coefficients` (L, d') are the learned w^l of equation 7.
 
     Args:
+      evolves: whether b^l acts. Without it all depths of a block share their attention
+        weights, and there are no weights of time.
       dropout: on queries and keys.
       fidelity: see `models.fidelity`; of it the phases of T^l, and the scale of the
         scores, 1/sqrt(d/H) or, in the official code, 1/sqrt(D/H).
@@ -34,8 +36,9 @@ class TimeEvolvingAttention(Attention):
     See `Attention` for the others.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, evolves=True, **kwargs):
         super().__init__(*args, **kwargs)
+        self.evolves = evolves
         self.query_dropout, self.key_dropout = (
             seeded_dropout(self.dropout, name, self.seed, dtype=self.dtype_policy)
             for name in ("query_dropout", "key_dropout")
@@ -53,13 +56,15 @@ class TimeEvolvingAttention(Attention):
         limit = (3 / self.projected_dim) ** 0.5
         if "query" in self.operator.projections:
             self.query_kernel = self._add_kernel("query_kernel", limit)
-        self.query_time_kernel = self._add_kernel("query_time_kernel", limit)
+        if self.evolves:
+            self.query_time_kernel = self._add_kernel("query_time_kernel", limit)
         self.key_kernel = self._add_kernel("key_kernel", limit)
-        self.time_coefficients = self.add_weight(
-            name="time_coefficients",
-            shape=(self.num_depths, width),
-            initializer=self._uniform("time_coefficients", (6 / width) ** 0.5),
-        )
+        if self.evolves:
+            self.time_coefficients = self.add_weight(
+                name="time_coefficients",
+                shape=(self.num_depths, width),
+                initializer=self._uniform("time_coefficients", (6 / width) ** 0.5),
+            )
         self.features = time_features(
             width, self.num_depths, self.fidelity, self.offsets
         )
@@ -99,6 +104,8 @@ class TimeEvolvingAttention(Attention):
 
     def constants(self):
         """What K is multiplied by to give b^l of all reads: (D, heads * reads)."""
+        if not self.evolves:
+            return ()
         directions = ops.einsum(
             "lht,htd->dhl",
             self.time_vectors(),
@@ -185,6 +192,9 @@ class TimeEvolvingAttention(Attention):
           keys: K, (batch, m, D).
           constants: of `constants`.
         """
+        if not self.evolves:
+            batch, length, _ = ops.shape(keys)
+            return ops.zeros((batch, self.num_heads, length, self.num_reads))
         biases = split_heads(linear(keys, constants), self.num_heads)
         return ops.cast(biases, "float32")
 
@@ -194,14 +204,18 @@ class TimeEvolvingAttention(Attention):
         keys, logs = self.operator.prepare_keys(keys, self.scale, mask, draw)
         return keys, masked(biases if logs is None else biases + logs, mask)
 
+    def get_config(self):
+        return {**super().get_config(), "evolves": self.evolves}
+
     def products(self, batch_size, length):
         """The projections, the biases and those of the operator."""
         tokens, heads = batch_size * length, self.num_heads
         projection = (tokens, self.hidden_dim, self.projected_dim)
         biases = (tokens, self.projected_dim, heads * self.num_reads)
+        projections = 1 + ("query" in self.operator.projections)
         return [
-            *with_gradients("query, key", 2, 1, projection),
-            *with_gradients("biases", 1, 1, biases),
+            *with_gradients("query, key", projections, 1, projection),
+            *(with_gradients("biases", 1, 1, biases) if self.evolves else []),
             *self.operator.products(
                 batch_size * heads,
                 length,

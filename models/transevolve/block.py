@@ -11,6 +11,7 @@ from models.seeds import derive_seed, seeded_dropout
 from models.transevolve.attentions import ATTENTIONS
 
 FEED_FORWARDS = ("dense", "rotation")
+EVOLUTIONS = ("none",)
 
 
 class TransEvolveBlock(keras.layers.Layer):
@@ -27,6 +28,7 @@ class TransEvolveBlock(keras.layers.Layer):
       attention: name and hyperparameters, see `Attentions.make`.
       feed_forward: "dense" (fullFF) or "rotation" (randomFF).
       fidelity: see `models.fidelity`.
+      evolution: of `EVOLUTIONS`, where attention does not evolve as in the paper.
       dropout: rate on queries, keys and each sublayer's output.
       rotary: see `Attention`.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
@@ -42,6 +44,7 @@ class TransEvolveBlock(keras.layers.Layer):
         attention,
         feed_forward="dense",
         fidelity="paper",
+        evolution=None,
         dropout=0.0,
         rotary=False,
         residual_step=None,
@@ -60,6 +63,7 @@ class TransEvolveBlock(keras.layers.Layer):
         self.attention_config = dict(attention)
         self.feed_forward = feed_forward
         self.fidelity = fidelity
+        self.evolution = evolution
         self.dropout = dropout
         self.rotary = rotary
         self.residual_step = residual_step
@@ -82,6 +86,7 @@ class TransEvolveBlock(keras.layers.Layer):
             rotary=self.rotary,
             dropout=self.dropout,
             fidelity=self.fidelity,
+            evolves=self.evolution is None,
             max_length=self.max_length,
             seed=derive_seed(self.seed, name),
             dtype=self.dtype_policy,
@@ -158,6 +163,7 @@ class TransEvolveBlock(keras.layers.Layer):
             "attention": self.attention_config,
             "feed_forward": self.feed_forward,
             "fidelity": self.fidelity,
+            "evolution": self.evolution,
             "dropout": self.dropout,
             "rotary": self.rotary,
             "residual_step": self.residual_step,

@@ -32,6 +32,7 @@ MODELS = {
     "randomff-2": {**SMALL, "feed_forward": "rotation"},
     "literal": {**SMALL, "attention": LITERAL},
     "official": {**SMALL, "fidelity": "official"},
+    "still": {**SMALL, "num_blocks": 1, "evolution": "none"},
     "rk2": {**SMALL, "num_blocks": 1, "residual_step": "rk2"},
     "strang": {**SMALL, "num_blocks": 1, "residual_step": "strang"},
     "learned": {**SMALL, "positions": "learned"},
