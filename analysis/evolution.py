@@ -90,7 +90,7 @@ def evolution(run: Run, text: str) -> Evolution:
     if run.config.model.attention.name != "factored":  # whose state has E and b^l
         model = with_attention(model, "factored")
     x, evolved = model.embedding(ids[None]), []
-    for block in model.encoder.blocks:
+    for block in model.encoder.layers:
         evolved.append(_follow(block, x, real))
         x = block(x, real[None], training=False)
     rotations = run.config.model.feed_forward == "rotation"

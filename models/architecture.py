@@ -31,7 +31,7 @@ class Architecture(NamedTuple):
     shape. With attention it also takes `max_length`, see `Attention`, and `use`, "self"
     or "causal". If it has a method
     `products(batch_size, length)`, its operations are counted. A decoder has the
-    methods of `models.transformer.decoder.TransformerDecoder`.
+    methods of `models.stack.DecoderStack`.
 
     Attributes:
       encoder: layer class.

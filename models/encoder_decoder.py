@@ -29,7 +29,7 @@ class EncoderDecoder(keras.Model):
       hidden_dim: d.
       encoder: layer from (batch, source, d) and a padding mask to the same shape.
       decoder: layer with the methods of
-        `models.transformer.decoder.TransformerDecoder`.
+        `models.stack.DecoderStack`.
       positions, max_length: see `TokenEmbedding`.
       seed: of the initial embedding.
     """

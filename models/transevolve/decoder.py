@@ -3,7 +3,8 @@
 import keras
 
 from models.layers.normalization import LayerNormalization
-from models.transevolve.block import TransEvolveBlock, TransEvolveStack
+from models.stack import DecoderStack
+from models.transevolve.block import TransEvolveBlock
 from models.transevolve.gain_and_bias import GainAndBias
 
 
@@ -134,32 +135,7 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class TransEvolveDecoder(TransEvolveStack):
-    """Decoder blocks in a row. See `TransEvolveStack` for the arguments."""
+class TransEvolveDecoder(DecoderStack):
+    """`num_blocks` decoder blocks in a row."""
 
-    block_class = TransEvolveDecoderBlock
-
-    def build(self, x_shape, encoded_shape=None):
-        super().build(x_shape)
-
-    def call(self, x, encoded, target_mask=None, source_mask=None, training=None):
-        """Decodes (batch, target, width); see `TransEvolveDecoderBlock.call`."""
-        for block in self.blocks:
-            x = block(x, encoded, target_mask, source_mask, training=training)
-        return x
-
-    def source_cache(self, encoded, source_mask):
-        """What `step` needs of the source, block by block."""
-        return [block.source_cache(encoded, source_mask) for block in self.blocks]
-
-    def empty_cache(self, batch_size, beams):
-        """What `step` keeps of earlier tokens, block by block: none yet."""
-        return [block.empty_cache(batch_size, beams) for block in self.blocks]
-
-    def step(self, x, source_cache, cache, visible, position=None):
-        """Decodes one position; see `TransEvolveDecoderBlock.step`."""
-        new_cache = []
-        for block, source, past in zip(self.blocks, source_cache, cache, strict=True):
-            x, past = block.step(x, source, past, visible, position)
-            new_cache.append(past)
-        return x, new_cache
+    layer_class, unit = TransEvolveDecoderBlock, "block"

@@ -4,8 +4,9 @@ import keras
 
 from models.layers.normalization import LayerNormalization
 from models.layers.rotation_dense import RotationDense
-from models.products import merged, with_gradients
-from models.transevolve.block import TransEvolveBlock, TransEvolveStack
+from models.products import with_gradients
+from models.stack import EncoderStack
+from models.transevolve.block import TransEvolveBlock
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -88,18 +89,7 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class TransEvolveEncoder(TransEvolveStack):
-    """Encoder blocks in a row. See `TransEvolveStack` for the arguments."""
+class TransEvolveEncoder(EncoderStack):
+    """`num_blocks` encoder blocks in a row, 1 or 2 in the paper (section 6)."""
 
-    block_class = TransEvolveEncoderBlock
-
-    def call(self, x, padding_mask=None, training=None):
-        """Encodes (batch, length, width); see `TransEvolveEncoderBlock.call`."""
-        for block in self.blocks:
-            x = block(x, padding_mask, training=training)
-        return x
-
-    def products(self, batch_size, length):
-        """Matrix products of a training step, see `models.products`."""
-        each = (block.products(batch_size, length) for block in self.blocks)
-        return merged(product for products in each for product in products)
+    layer_class, unit = TransEvolveEncoderBlock, "block"

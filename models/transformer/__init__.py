@@ -5,7 +5,7 @@ from models.architecture import MOST_LAYERS, Architecture, Variant
 from models.residual_step import FIELDS as STEP_FIELDS
 from models.transformer.decoder import TransformerDecoder
 from models.transformer.encoder import TransformerEncoder
-from models.transformer.layer import ATTENTIONS, NORMS, SHARED
+from models.transformer.layer import ATTENTIONS, NORMS
 
 
 def check(config):
@@ -39,7 +39,7 @@ ARCHITECTURE = Architecture(
         "norm": optional(
             choice("Where a sublayer's LayerNorm is; before it if unset.", *NORMS)
         ),
-        "sharing": optional(choice("What all layers share.", *SHARED)),
+        "sharing": optional(choice("What all layers share.", "weights")),
     },
     check=check,
     least_size=least_size,

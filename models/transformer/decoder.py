@@ -2,7 +2,8 @@
 
 import keras
 
-from models.transformer.layer import TransformerLayer, TransformerStack
+from models.stack import DecoderStack, PreNormalized
+from models.transformer.layer import TransformerLayer
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -123,32 +124,7 @@ class TransformerDecoderLayer(TransformerLayer):
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class TransformerDecoder(TransformerStack):
-    """Decoder layers in a row. See `TransformerStack` for the arguments."""
+class TransformerDecoder(PreNormalized, DecoderStack):
+    """`num_layers` decoder layers in a row, and a closing LayerNorm."""
 
     layer_class = TransformerDecoderLayer
-
-    def build(self, x_shape, encoded_shape=None):
-        self._build(x_shape)
-
-    def call(self, x, encoded, target_mask=None, source_mask=None, training=None):
-        """Decodes (batch, target, width); see `TransformerDecoderLayer.call`."""
-        for layer in self.layers:
-            x = layer(x, encoded, target_mask, source_mask, training=training)
-        return self.output_norm(x)
-
-    def source_cache(self, encoded, source_mask):
-        """What `step` needs of the source, layer by layer."""
-        return [layer.source_cache(encoded, source_mask) for layer in self.layers]
-
-    def empty_cache(self, batch_size, beams):
-        """What `step` keeps of earlier tokens, layer by layer: none yet."""
-        return [layer.empty_cache(batch_size, beams) for layer in self.layers]
-
-    def step(self, x, source_cache, cache, visible, position=None):
-        """Decodes one position; see `TransformerDecoderLayer.step`."""
-        new_cache = []
-        for layer, source, past in zip(self.layers, source_cache, cache, strict=True):
-            x, past = layer.step(x, source, past, visible, position)
-            new_cache.append(past)
-        return self.output_norm(x), new_cache

@@ -2,8 +2,9 @@
 
 import keras
 
-from models.products import merged, with_gradients
-from models.transformer.layer import TransformerLayer, TransformerStack
+from models.products import with_gradients
+from models.stack import EncoderStack, PreNormalized
+from models.transformer.layer import TransformerLayer
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -59,21 +60,7 @@ class TransformerEncoderLayer(TransformerLayer):
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class TransformerEncoder(TransformerStack):
-    """Encoder layers in a row. See `TransformerStack` for the arguments."""
+class TransformerEncoder(PreNormalized, EncoderStack):
+    """`num_layers` encoder layers in a row, 6 in the paper, and a closing LayerNorm."""
 
     layer_class = TransformerEncoderLayer
-
-    def build(self, input_shape):
-        self._build(input_shape)
-
-    def call(self, x, padding_mask=None, training=None):
-        """Encodes (batch, length, width); mask true at real tokens."""
-        for layer in self.layers:
-            x = layer(x, padding_mask, training=training)
-        return self.output_norm(x)
-
-    def products(self, batch_size, length):
-        """Matrix products of a training step, see `models.products`."""
-        each = (layer.products(batch_size, length) for layer in self.layers)
-        return merged(product for products in each for product in products)

@@ -1,4 +1,4 @@
-"""What the layers and stacks of the Transformer's encoder and decoder share."""
+"""What the layers of the Transformer's encoder and decoder share."""
 
 import keras
 
@@ -134,71 +134,5 @@ class TransformerLayer(keras.layers.Layer):
             "rotary": self.rotary,
             "residual_step": self.residual_step,
             "max_length": self.max_length,
-            "seed": self.seed,
-        }
-
-
-SHARED = ("weights",)
-
-
-class TransformerStack(keras.layers.Layer):
-    """`num_layers` layers, closed by a LayerNorm if they are pre-normalised.
-
-    A subclass names their class.
-
-    Args:
-      num_layers: 6 in the paper.
-      sharing: "weights" if all layers are one, applied again and again (Dehghani et al.
-        2019; Lan et al. 2020); else None.
-      seed: non-negative integer; each layer derives its own.
-      dtype, name, trainable: Keras's.
-      **arguments: of the layers, see `TransformerLayer`.
-    """
-
-    layer_class = None
-
-    def __init__(
-        self,
-        num_layers,
-        sharing=None,
-        seed=0,
-        dtype=None,
-        name=None,
-        trainable=True,
-        **arguments,
-    ):
-        super().__init__(dtype=dtype, name=name, trainable=trainable)
-        self.num_layers = num_layers
-        self.sharing = sharing
-        self.seed = seed
-        self.arguments = arguments
-        different = 1 if sharing else num_layers
-        layers = [
-            self.layer_class(
-                **arguments,
-                seed=derive_seed(seed, f"layer_{index}"),
-                dtype=self.dtype_policy,
-                name=f"layer_{index}",
-            )
-            for index in range(different)
-        ]
-        self.layers = layers * (num_layers // different)
-        self.output_norm = keras.layers.Identity(name="output_norm")
-        if arguments.get("norm") != "post":
-            self.output_norm = LayerNormalization(
-                dtype=self.dtype_policy, name="output_norm"
-            )
-
-    def _build(self, shape):
-        for layer in (*self.layers, self.output_norm):
-            if not layer.built:
-                layer.build(shape)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            **self.arguments,
-            "num_layers": self.num_layers,
-            "sharing": self.sharing,
             "seed": self.seed,
         }

@@ -53,8 +53,8 @@ def test_e_and_w_make_the_attention_of_equation_9(case):
     run, ids, found = case
     model, mask = with_attention(run.model, "literal"), ids > 0
     x = model.embedding(ids)
-    assert len(found.blocks) == len(model.encoder.blocks) == run.config.model.num_blocks
-    for block, result in zip(model.encoder.blocks, found.blocks, strict=True):
+    assert len(found.blocks) == len(model.encoder.layers) == run.config.model.num_blocks
+    for block, result in zip(model.encoder.layers, found.blocks, strict=True):
         np.testing.assert_allclose(result.attention.sum(-1), 1, atol=1e-6)
         np.testing.assert_allclose(result.mean_attention.sum(-1), 1, atol=1e-6)
         np.testing.assert_allclose(result.weights.mean(-1), 1, atol=1e-6)
@@ -93,7 +93,7 @@ def test_spectra_are_those_of_the_folded_kernels(case):
     layers = run.model._flatten_layers()
     assert found.rotations == any(isinstance(x, RotationDense) for x in layers)
     folded = fold_rotations(run.model)
-    for block, result in zip(folded.encoder.blocks, found.blocks, strict=True):
+    for block, result in zip(folded.encoder.layers, found.blocks, strict=True):
         for depth, layer in enumerate(block.feed_forwards):
             for dense, spectrum in (
                 (layer.expand, result.expand[depth]),

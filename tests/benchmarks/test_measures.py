@@ -214,7 +214,7 @@ def test_causal_models_are_timed_beside_the_lower_bound(monkeypatch):
     assert linear["ratio_to_lower_bound"] == 0.5
     assert "ratio_to_lower_bound" not in bound
     model = models.build(names[0], "small", causal=True)
-    assert model.encoder.blocks[0].attention.causal
+    assert model.encoder.layers[0].attention.causal
     with pytest.raises(UserError, match="--models: .*'keras-hub'"):
         list(speed.measure([models.KERAS_HUB], [16], causal=True))
 

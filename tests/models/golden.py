@@ -42,7 +42,7 @@ def build_seq2seq(golden, form):
     """The encoder-decoder of a golden run, in one of our forms, with its weights."""
     model = build_encoder_decoder(_config(form, "dense"), vocabulary_size=40)
     _set_shared(golden, model, form)
-    block = model.decoder.blocks[0]
+    block = model.decoder.layers[0]
     for attention, projections, norms in (
         ("self_attention", block.self_projections, block.self_norms),
         ("cross_attention", block.cross_projections, block.cross_norms),
@@ -69,7 +69,7 @@ def _config(form, feed_forward):
 
 
 def _set_shared(golden, model, form):
-    block = model.encoder.blocks[0]
+    block = model.encoder.layers[0]
     model.embedding.embeddings.assign(golden["embedding"])
     _set_attention(golden, block.attention, form, ENCODER, "attention")
     _set_depths(

@@ -54,8 +54,8 @@ def test_refreshing_a_folded_model():
     for weight in model.trainable_variables:
         weight.assign(weight * 0.5)
     carry_weights(model, folded)
-    bias = folded.encoder.blocks[0].feed_forwards[0].expand.bias
-    expected = model.encoder.blocks[0].feed_forwards[0].expand.bias
+    bias = folded.encoder.layers[0].feed_forwards[0].expand.bias
+    expected = model.encoder.layers[0].feed_forwards[0].expand.bias
     np.testing.assert_array_equal(
         keras.ops.convert_to_numpy(bias), keras.ops.convert_to_numpy(expected)
     )

@@ -136,12 +136,12 @@ def test_causal_rows_that_see_no_real_key_stay_finite():
 
 def test_gradients_are_finite_and_equal_past_the_guard():
     factored = build(num_blocks=1)
-    attention = factored.encoder.blocks[0].attention
+    attention = factored.encoder.layers[0].attention
     attention.time_coefficients.assign(attention.time_coefficients * 100)
     attention.query_kernel.assign(attention.query_kernel * 100)
     literal = with_attention(factored, "literal")
     # The terms that cancel would cost the literal form its precision here.
-    dead = literal.encoder.blocks[0].attention.key_time_kernel
+    dead = literal.encoder.layers[0].attention.key_time_kernel
     dead.assign(np.zeros(dead.shape))
     ids = tokens(padding=PADDING["tail"])
     state = attention(factored.embedding(ids), factored.embedding(ids), ids != 0)

@@ -1,0 +1,124 @@
+"""Layers in a row, which the encoders and decoders of all models are."""
+
+import keras
+
+from models.layers.normalization import LayerNormalization
+from models.products import merged
+from models.seeds import derive_seed
+
+
+class Stack(keras.layers.Layer):
+    """Layers of one class, one after the other.
+
+    Class attributes of a subclass:
+      layer_class: it takes a seed, Keras's arguments and `**arguments`.
+      unit: "layer" or "block", by which weights name a layer.
+
+    Args:
+      sharing: "weights" if all layers are one, applied again and again (Dehghani et al.
+        2019; Lan et al. 2020); else None.
+      seed: non-negative integer; each layer derives its own.
+      dtype, name, trainable: Keras's.
+      **arguments: `num_layers` or `num_blocks`, and those of a layer.
+    """
+
+    layer_class = None
+    unit = "layer"
+
+    def __init__(
+        self,
+        sharing=None,
+        seed=0,
+        dtype=None,
+        name=None,
+        trainable=True,
+        **arguments,
+    ):
+        super().__init__(dtype=dtype, name=name, trainable=trainable)
+        self.sharing = sharing
+        self.seed = seed
+        self.arguments = arguments
+        each = {**arguments, "dtype": self.dtype_policy}
+        count = each.pop(f"num_{self.unit}s")
+        names = [f"{self.unit}_{index}" for index in range(1 if sharing else count)]
+        layers = [
+            self.layer_class(seed=derive_seed(seed, name), name=name, **each)
+            for name in names
+        ]
+        self.layers = layers * (count // len(layers))
+        self.output_norm = self._closing_norm(arguments)
+
+    def _closing_norm(self, arguments):
+        """What comes after the last layer."""
+        return keras.layers.Identity(dtype=self.dtype_policy, name="output_norm")
+
+    def build(self, x_shape, encoded_shape=None):
+        for layer in (*self.layers, self.output_norm):
+            if not layer.built:
+                layer.build(x_shape)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            **self.arguments,
+            "sharing": self.sharing,
+            "seed": self.seed,
+        }
+
+
+class PreNormalized:
+    """Makes a `Stack` one that a LayerNorm closes, unless its layers do so each."""
+
+    def _closing_norm(self, arguments):
+        if arguments.get("norm") == "post":
+            return super()._closing_norm(arguments)
+        return LayerNormalization(dtype=self.dtype_policy, name="output_norm")
+
+
+class EncoderStack(Stack):
+    """An encoder: layers of (batch, length, width) and a padding mask."""
+
+    def call(self, x, padding_mask=None, training=None):
+        """Encodes (batch, length, width); the mask is true at real tokens."""
+        for layer in self.layers:
+            x = layer(x, padding_mask, training=training)
+        return self.output_norm(x)
+
+    def products(self, batch_size, length):
+        """Matrix products of a training step, see `models.products`."""
+        each = (layer.products(batch_size, length) for layer in self.layers)
+        return merged(product for products in each for product in products)
+
+
+class DecoderStack(Stack):
+    """A decoder: layers of a target and an encoded source.
+
+    What it keeps in decoding is a list with what each layer keeps.
+    """
+
+    def call(self, x, encoded, target_mask=None, source_mask=None, training=None):
+        """Decodes (batch, target, width) for a source (batch, source, width)."""
+        for layer in self.layers:
+            x = layer(x, encoded, target_mask, source_mask, training=training)
+        return self.output_norm(x)
+
+    def source_cache(self, encoded, source_mask):
+        """What `step` needs of the source."""
+        return [layer.source_cache(encoded, source_mask) for layer in self.layers]
+
+    def empty_cache(self, batch_size, beams):
+        """What `step` keeps of earlier tokens: none yet."""
+        return [layer.empty_cache(batch_size, beams) for layer in self.layers]
+
+    def step(self, x, source_cache, cache, visible, position=None):
+        """Decodes one position, (batch, beams, width); its result, and the cache with
+        this position.
+
+        Args:
+          visible, position: see `Attention`.
+        """
+        new_cache = []
+        for layer, source, past in zip(self.layers, source_cache, cache, strict=True):
+            x, past = layer.step(x, source, past, visible, position)
+            new_cache.append(past)
+        return self.output_norm(x), new_cache
