@@ -34,7 +34,8 @@ def with_gradients(model, function, compiled=None):
 
 
 def by_inputs(scalar, *inputs):
-    """Those by inputs of a function: tensors, one for each."""
+    """Those by inputs of a function: tensors, one for each; None or zeros for an input
+    that nothing depends on."""
     if keras.backend.backend() == "jax":
         import jax
 
@@ -43,7 +44,7 @@ def by_inputs(scalar, *inputs):
         import torch
 
         inputs = [torch.tensor(x, requires_grad=True) for x in inputs]
-        return torch.autograd.grad(scalar(*inputs), inputs)
+        return torch.autograd.grad(scalar(*inputs), inputs, allow_unused=True)
     import tensorflow as tf
 
     inputs = [tf.convert_to_tensor(x) for x in inputs]

@@ -51,7 +51,7 @@ IN_PLACE = {
     "Sub",
 }
 # What they give lies in memory before.
-OUTSIDE = {"Placeholder", "ReadVariableOp"}
+OUTSIDE = {"OptionalGetValue", "Placeholder", "ReadVariableOp"}
 POINTERS = (tf.resource, tf.variant, tf.string)
 # Attributes that name functions.
 FUNCTIONS = ("f", "then_branch", "else_branch", "body")
@@ -265,7 +265,9 @@ def _output_bytes(operation, inner):
     if "then_branch" in operation.node_def.attr:
         counted = {_source(x).ref() for x in inner.outputs}
         for number, output in enumerate(inner.outputs):
-            if output.op.type == "OptionalFromValue":
+            if _source(output).op.type in OUTSIDE:  # handed on as it came
+                sizes[number] = 0
+            elif output.op.type == "OptionalFromValue":
                 stored = _source(output.op.inputs[0])
                 if stored.ref() not in counted and stored.op.type not in OUTSIDE:
                     counted.add(stored.ref())

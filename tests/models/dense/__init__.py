@@ -47,7 +47,7 @@ class Drawn(NamedTuple):
         )
 
 
-def softmax(scores, visible):
+def masked_softmax(scores, visible):
     """Of the last axis, over what is visible; zeros where nothing is."""
     scores = np.where(visible, scores, -np.inf)
     largest = scores.max(axis=-1, keepdims=True)
