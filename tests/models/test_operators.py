@@ -1,6 +1,6 @@
 """Operators beside their definitions, written out as matrices in float64."""
 
-import importlib
+import importlib.util
 import math
 
 import keras
@@ -101,6 +101,11 @@ def reads(operator, layer, arrays, mask):
         return ops.stack([reading.read(state, i, values[i]) for i in range(READS)])
 
 
+def definition(name):
+    """The module that writes an operator out."""
+    return f"tests.models.dense.{name.replace('-', '_')}"
+
+
 def written_out(name, operator, hyperparameters, arrays, mask):
     """What the reads should give, in float64."""
     arrays = {key: np.asarray(array, "float64") for key, array in arrays.items()}
@@ -109,19 +114,19 @@ def written_out(name, operator, hyperparameters, arrays, mask):
         for key, array in arrays.items()
         if key.startswith("weights/")
     }
-    kernel = importlib.import_module(f"tests.models.dense.{name}").kernel(
-        Drawn(
-            arrays["queries"],
-            arrays["keys"],
-            arrays["x"],
-            mask,
-            SCALE,
-            operator.causal,
-            weights,
-            hyperparameters,
-            operator,
-        )
+    module = importlib.import_module(definition(name))
+    drawn = Drawn(
+        arrays["queries"],
+        arrays["keys"],
+        arrays["x"],
+        mask,
+        SCALE,
+        operator.causal,
+        weights,
+        hyperparameters,
+        operator,
     )
+    kernel = module.kernel(drawn)
     if kernel.ndim == 4:
         kernel = kernel[..., None]
     biases = np.moveaxis(arrays["biases"], 3, 0)  # (reads, batch, heads, m)
@@ -135,9 +140,21 @@ def written_out(name, operator, hyperparameters, arrays, mask):
     outputs = np.einsum("bhnms,rbhms->rbhns", kernel, weights * values)
     if operator.divides:
         sums = np.einsum("bhnms,rbhms->rbhns", kernel, weights)
+        if hasattr(module, "least"):
+            sums = np.maximum(sums, module.least(drawn) @ weights)
         outputs = outputs / np.where(sums, sums, 1)
     outputs = np.einsum("rbhns->rbnhs", outputs)
     return outputs.reshape(READS, BATCH, -1, WIDTH)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_has_its_definition(name):
+    module = definition(name)
+    path = f"{module.replace('.', '/')}.py"
+    assert importlib.util.find_spec(module), (
+        f"the operator {name!r} has no definition: write kernel(drawn), from the paper "
+        f"that it is of, in {path}"
+    )
 
 
 @_each()
