@@ -1,0 +1,125 @@
+"""Linformer: a softmax over a few sums of keys, in time linear in the length."""
+
+import keras
+from keras import ops
+
+from common.fields import integer
+from models.attention.heads import transpose, transposed_product
+from models.attention.operator import Operator
+from models.attention.positions import checked_length, needed_max_length
+from models.products import Product, with_gradients
+from models.seeds import derive_seed
+
+
+class LinformerOperator(Operator):
+    """K = softmax(Q (G K)^T) F for scaled queries (Wang et al. 2020, equation 7).
+
+    G and F, the paper's E and F, are learned and of k rows. A query sees k sums of all
+    keys, G K, and takes their values from k sums of all values. The heads of a layer
+    share G and F (the paper's "headwise sharing"). A text of m positions takes their
+    first m columns, and its padded keys count as zeros. Entries of F may be negative,
+    so what is read is not divided.
+
+    At first the entries have the variance 1 / max_length: the sums of keys are then
+    about as large as keys, and scores as a softmax's. By the paper's theorem 2 it would
+    be 1/k, with which scores grow with the length.
+
+    Args:
+      projected_length: k.
+
+    Raises:
+      ValueError: where it is made, if the layer's `max_length` is None; where it reads,
+        if the text is longer.
+    """
+
+    uses = ("self",)
+    fields = {
+        "projected_length": integer(
+            "k, sums of keys that a query of Linformer sees.", maximum=65_536
+        )
+    }
+    variants = {"": {"projected_length": 256}}
+    small = {"projected_length": 5}
+    linear_time = True
+    is_ordered = True
+
+    def __init__(self, num_heads, use, seed, projected_length):
+        super().__init__(num_heads, use, seed)
+        self.projected_length = projected_length
+
+    def build(self, layer, size):
+        """G and F, (k, max_length) each."""
+        max_length = needed_max_length(layer)
+
+        def projection(name):
+            seed = derive_seed(self.seed, name)
+            return layer.add_weight(
+                name=name,
+                shape=(self.projected_length, max_length),
+                initializer=keras.initializers.RandomNormal(0, max_length**-0.5, seed),
+            )
+
+        self.key_projection = projection("key_projection")
+        self.value_projection = projection("value_projection")
+
+    def prepare_keys(self, keys, scale, mask=None, draw=None):
+        """G K, (batch, heads, k, size)."""
+        if mask is not None:
+            keys = ops.where(mask[:, None, :, None], keys, ops.zeros_like(keys))
+        return ops.matmul(_columns(self.key_projection, keys, 2), keys), None
+
+    def further_inputs(self, x, context, mask=None, training=None):
+        """The columns of F for the text's positions, (k, m)."""
+        return (_columns(self.value_projection, context, 1),)
+
+    def make(self, inputs, columns):
+        """softmax(Q (G K)^T), (batch, heads, n, k), and the inputs."""
+        queries, keys, _ = inputs
+        scores = ops.matmul(queries, transpose(keys))
+        return ops.softmax(scores, axis=-1), *inputs
+
+    def times(self, parts, x):
+        weights, *_, projection = parts
+        return ops.matmul(weights, ops.matmul(projection, x))
+
+    def transposed_times(self, parts, y):
+        weights, *_, projection = parts
+        return ops.matmul(transpose(projection), transposed_product(weights, y))
+
+    def gradient(self, parts, left, right):
+        weights, queries, keys, projection = parts
+        by_weights = ops.matmul(left, transpose(ops.matmul(projection, right)))
+        by_scores = weights * by_weights
+        by_scores -= weights * ops.sum(by_scores, axis=-1, keepdims=True)
+        # Over all texts and heads in one product.
+        by_projection = ops.einsum(
+            "bhkr,bhmr->km", transposed_product(weights, left), right
+        )
+        by_queries = ops.matmul(by_scores, keys)
+        return by_queries, transposed_product(by_scores, queries), by_projection
+
+    def products(self, units, length, key_size, size, reads):
+        """See `Operator.products`."""
+        k, reads = self.projected_length, max(reads, 1)
+        rank = reads * size
+        return [
+            *with_gradients("G K", 1, units, (k, length, key_size)),
+            *with_gradients("Q (G K)^T", 1, units, (length, key_size, k), "right"),
+            Product("F x", reads, units, (k, length, size)),
+            Product("K x", reads, units, (length, k, size)),
+            Product("F x: gradient", reads, units, (k, length, size), "left", True),
+            Product("x: gradient", reads, units, (length, k, size), "left", True),
+            Product("F right", 1, units, (k, length, rank), "", True),
+            Product("K: gradient", 1, units, (length, rank, k), "right", True),
+            Product("K^T left", 1, units, (k, length, rank), "left", True),
+            Product("F: gradient", 1, units, (k, rank, length), "right", True),
+        ]
+
+    def get_config(self):
+        return {"projected_length": self.projected_length}
+
+
+def _columns(weight, x, axis):
+    """Those of a weight (k, max_length) for the positions of x along an axis."""
+    length = checked_length(ops.shape(x)[axis], weight.shape[1])
+    return ops.cast(weight[:, :length], x.dtype)
