@@ -3,6 +3,7 @@
 To add an attention, write its operator and name it here. It then serves every model.
 """
 
+from models.attention.big_bird import BigBirdOperator
 from models.attention.linear import LinearOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
@@ -12,4 +13,5 @@ OPERATORS: dict[str, type[Operator]] = {
     "softmax": SoftmaxOperator,
     "linear": LinearOperator,
     "local": LocalWindowOperator,
+    "big-bird": BigBirdOperator,
 }
