@@ -7,6 +7,7 @@ from models.attention.big_bird import BigBirdOperator
 from models.attention.linear import LinearOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
+from models.attention.sinkhorn import SinkhornOperator
 from models.attention.softmax import SoftmaxOperator
 
 OPERATORS: dict[str, type[Operator]] = {
@@ -14,4 +15,5 @@ OPERATORS: dict[str, type[Operator]] = {
     "linear": LinearOperator,
     "local": LocalWindowOperator,
     "big-bird": BigBirdOperator,
+    "sinkhorn": SinkhornOperator,
 }
