@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from models.attention.big_bird import BigBirdOperator
-from tests.models.builders import numpy
+from tests.models.builders import at_once, numpy
 from tests.models.test_operators import (
     BATCH,
     HEADS,
@@ -25,7 +25,13 @@ SMALL = BigBirdOperator.small
 
 def attended(name, hyperparameters, mask):
     operator, layer = make(name, hyperparameters, "self")
-    return numpy(reads(operator, layer, draw(layer), mask))
+    arrays = draw(layer)
+
+    @at_once
+    def read(*inputs):
+        return reads(operator, layer, dict(zip(arrays, inputs, strict=True)), mask)
+
+    return numpy(read(*arrays.values()))
 
 
 @pytest.mark.parametrize(
