@@ -3,10 +3,12 @@
 To add an attention, write its operator and name it here. It then serves every model.
 """
 
+from models.attention.big_bird import BigBirdOperator
 from models.attention.linear import LinearOperator
 from models.attention.linformer import LinformerOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
+from models.attention.sinkhorn import SinkhornOperator
 from models.attention.softmax import SoftmaxOperator
 from models.attention.synthesizer import SynthesizerOperator
 
@@ -16,4 +18,6 @@ OPERATORS: dict[str, type[Operator]] = {
     "local": LocalWindowOperator,
     "linformer": LinformerOperator,
     "synthesizer": SynthesizerOperator,
+    "big-bird": BigBirdOperator,
+    "sinkhorn": SinkhornOperator,
 }
