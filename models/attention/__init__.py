@@ -6,10 +6,12 @@ To add an attention, write its operator and name it here. It then serves every m
 from models.attention.linear import LinearOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
+from models.attention.reformer import ReformerOperator
 from models.attention.softmax import SoftmaxOperator
 
 OPERATORS: dict[str, type[Operator]] = {
     "softmax": SoftmaxOperator,
     "linear": LinearOperator,
     "local": LocalWindowOperator,
+    "reformer": ReformerOperator,
 }
