@@ -11,7 +11,7 @@ from models.attention.reformer import ReformerOperator, bucket_counts
 from models.attention.softmax import SoftmaxOperator
 from tests.models import gradients
 from tests.models.builders import numpy
-from tests.models.dense import Drawn, softmax
+from tests.models.dense import Drawn, masked_softmax
 from tests.models.dense import reformer as dense
 
 pytestmark = pytest.mark.jax
@@ -159,7 +159,7 @@ def test_biases_far_apart_are_read_as_defined(use):
     kernel = dense.kernel(drawn)
     # e^-600 is no float32: the parts would leave most rows nothing.
     logs = np.log(np.where(kernel, kernel, 1)) + biases.swapaxes(2, 3)
-    weights = softmax(logs, kernel > 0)
+    weights = masked_softmax(logs, kernel > 0)
     by_head = values.reshape(BATCH, LENGTH, HEADS, SIZE)
     expected = np.einsum("bhqk,bkhs->bqhs", weights, by_head).reshape(values.shape)
     np.testing.assert_allclose(attended, expected, rtol=0, atol=1e-4)

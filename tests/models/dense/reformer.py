@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.models.dense import softmax
+from tests.models.dense import masked_softmax
 
 
 def kernel(drawn):
@@ -22,7 +22,7 @@ def kernel(drawn):
     # A token's own position counts only where there is nothing else.
     itself = np.eye(scores.shape[-1], dtype=bool)
     alone = ~(shown & ~itself).any(axis=-1, keepdims=True)
-    return softmax(scores, shown & (~itself | alone))
+    return masked_softmax(scores, shown & (~itself | alone))
 
 
 def _buckets(keys, rotations, number):
