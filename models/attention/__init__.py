@@ -9,6 +9,7 @@ from models.attention.linformer import LinformerOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
 from models.attention.sinkhorn import SinkhornOperator
+from models.attention.reformer import ReformerOperator
 from models.attention.softmax import SoftmaxOperator
 from models.attention.synthesizer import SynthesizerOperator
 
@@ -20,4 +21,5 @@ OPERATORS: dict[str, type[Operator]] = {
     "synthesizer": SynthesizerOperator,
     "big-bird": BigBirdOperator,
     "sinkhorn": SinkhornOperator,
+    "reformer": ReformerOperator,
 }
