@@ -3,13 +3,17 @@
 To add an attention, write its operator and name it here. It then serves every model.
 """
 
+from models.attention.gated_rfa import GatedRfaOperator
 from models.attention.linear import LinearOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
+from models.attention.rfa import RfaOperator
 from models.attention.softmax import SoftmaxOperator
 
 OPERATORS: dict[str, type[Operator]] = {
     "softmax": SoftmaxOperator,
     "linear": LinearOperator,
     "local": LocalWindowOperator,
+    "rfa": RfaOperator,
+    "rfa-gated": GatedRfaOperator,
 }
