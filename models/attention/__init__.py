@@ -7,9 +7,11 @@ from models.attention.linear import LinearOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
 from models.attention.softmax import SoftmaxOperator
+from models.attention.state_space import StateSpaceOperator
 
 OPERATORS: dict[str, type[Operator]] = {
     "softmax": SoftmaxOperator,
     "linear": LinearOperator,
     "local": LocalWindowOperator,
+    "state-space": StateSpaceOperator,
 }
