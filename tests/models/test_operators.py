@@ -1,6 +1,6 @@
 """Operators beside their definitions, written out as matrices in float64."""
 
-import importlib
+import importlib.util
 import math
 
 import keras
@@ -101,6 +101,11 @@ def reads(operator, layer, arrays, mask):
         return ops.stack([reading.read(state, i, values[i]) for i in range(READS)])
 
 
+def definition(name):
+    """The module that writes an operator out."""
+    return f"tests.models.dense.{name.replace('-', '_')}"
+
+
 def written_out(name, operator, hyperparameters, arrays, mask):
     """What the reads should give, in float64."""
     arrays = {key: np.asarray(array, "float64") for key, array in arrays.items()}
@@ -109,7 +114,7 @@ def written_out(name, operator, hyperparameters, arrays, mask):
         for key, array in arrays.items()
         if key.startswith("weights/")
     }
-    kernel = importlib.import_module(f"tests.models.dense.{name}").kernel(
+    kernel = importlib.import_module(definition(name)).kernel(
         Drawn(
             arrays["queries"],
             arrays["keys"],
@@ -138,6 +143,16 @@ def written_out(name, operator, hyperparameters, arrays, mask):
         outputs = outputs / np.where(sums, sums, 1)
     outputs = np.einsum("rbhns->rbnhs", outputs)
     return outputs.reshape(READS, BATCH, -1, WIDTH)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_has_its_definition(name):
+    module = definition(name)
+    path = f"{module.replace('.', '/')}.py"
+    assert importlib.util.find_spec(module), (
+        f"the operator {name!r} has no definition: write kernel(drawn), from the paper "
+        f"that it is of, in {path}"
+    )
 
 
 @_each()
