@@ -59,9 +59,9 @@ def correlation(left, right, size):
     return forward, conjugate(forward)
 
 
-def signal(transform):
+def signal(spectrum):
     """(…, m) of its transform, (…, m + 1)."""
-    return ops.irfft(transform)[..., : length_of(transform)]
+    return ops.irfft(spectrum)[..., : length_of(spectrum)]
 
 
 def multiplied(x, y):
