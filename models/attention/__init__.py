@@ -14,6 +14,7 @@ from models.attention.reformer import ReformerOperator
 from models.attention.rfa import RfaOperator
 from models.attention.softmax import SoftmaxOperator
 from models.attention.synthesizer import SynthesizerOperator
+from models.attention.state_space import StateSpaceOperator
 
 OPERATORS: dict[str, type[Operator]] = {
     "softmax": SoftmaxOperator,
@@ -26,4 +27,5 @@ OPERATORS: dict[str, type[Operator]] = {
     "reformer": ReformerOperator,
     "rfa": RfaOperator,
     "rfa-gated": GatedRfaOperator,
+    "state-space": StateSpaceOperator,
 }

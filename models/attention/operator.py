@@ -261,6 +261,10 @@ class Decoding(abc.ABC):
     def read_step(self, state, number, values):
         """What a read gives, (batch, beams, d), of values likewise; the next state."""
 
+
+class SourceDecoding(Decoding):
+    """What an `Operator` has that decodes and serves as cross-attention, too."""
+
     @abc.abstractmethod
     def source_cache(self, keys, biases, mask, values):
         """What cross-attention keeps of a source.

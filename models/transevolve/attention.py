@@ -194,8 +194,9 @@ class TimeEvolvingAttention(Attention):
         tokens, heads = batch_size * length, self.num_heads
         projection = (tokens, self.hidden_dim, self.projected_dim)
         biases = (tokens, self.projected_dim, heads * self.num_reads)
+        names = ("query", "key") if "query" in self.operator.projections else ("key",)
         return [
-            *with_gradients("query, key", 2, 1, projection),
+            *with_gradients(", ".join(names), len(names), 1, projection),
             *with_gradients("biases", 1, 1, biases),
             *self.operator.products(
                 batch_size * heads,
