@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from common.fields import integer
-from models.attention.heads import transpose, transposed_product
+from models.attention.heads import transpose
 from models.attention.operator import Operator
 from models.attention.positions import checked_length, needed_max_length
 from models.products import Product, with_gradients
@@ -40,6 +40,7 @@ class LinformerOperator(Operator):
     }
     variants = {"": {"projected_length": 256}}
     small = {"projected_length": 5}
+    padding = "end"
     linear_time = True
     is_ordered = True
 
@@ -66,11 +67,17 @@ class LinformerOperator(Operator):
         """G K, (batch, heads, k, size)."""
         if mask is not None:
             keys = ops.where(mask[:, None, :, None], keys, ops.zeros_like(keys))
-        return ops.matmul(_columns(self.key_projection, keys, 2), keys), None
+        return _times(self._columns("key_projection", keys, 2), keys), None
 
     def further_inputs(self, x, context, mask=None, training=None):
         """The columns of F for the text's positions, (k, m)."""
-        return (_columns(self.value_projection, context, 1),)
+        return (self._columns("value_projection", context, 1),)
+
+    def _columns(self, name, x, axis):
+        """Those of a weight for the positions of x along an axis."""
+        weight = getattr(self, name)
+        length = checked_length(ops.shape(x)[axis], weight.shape[1])
+        return ops.cast(weight[:, :length], x.dtype)
 
     def make(self, inputs, columns):
         """softmax(Q (G K)^T), (batch, heads, n, k), and the inputs."""
@@ -80,23 +87,23 @@ class LinformerOperator(Operator):
 
     def times(self, parts, x):
         weights, *_, projection = parts
-        return ops.matmul(weights, ops.matmul(projection, x))
+        return ops.matmul(weights, _times(projection, x))
 
     def transposed_times(self, parts, y):
         weights, *_, projection = parts
-        return ops.matmul(transpose(projection), transposed_product(weights, y))
+        sums = _transposed_times(weights, y)
+        return ops.einsum("km,bhkc->bhmc", projection, sums)
 
     def gradient(self, parts, left, right):
         weights, queries, keys, projection = parts
-        by_weights = ops.matmul(left, transpose(ops.matmul(projection, right)))
-        by_scores = weights * by_weights
-        by_scores -= weights * ops.sum(by_scores, axis=-1, keepdims=True)
-        # Over all texts and heads in one product.
-        by_projection = ops.einsum(
-            "bhkr,bhmr->km", transposed_product(weights, left), right
+        slopes = ops.matmul(left, transpose(_times(projection, right)))
+        slopes = slopes - ops.sum(weights * slopes, axis=-1, keepdims=True)
+        slopes = weights * slopes
+        return (
+            ops.matmul(slopes, keys),
+            _transposed_times(slopes, queries),
+            ops.einsum("bhkc,bhmc->km", _transposed_times(weights, left), right),
         )
-        by_queries = ops.matmul(by_scores, keys)
-        return by_queries, transposed_product(by_scores, queries), by_projection
 
     def products(self, units, length, key_size, size, reads):
         """See `Operator.products`."""
@@ -119,7 +126,14 @@ class LinformerOperator(Operator):
         return {"projected_length": self.projected_length}
 
 
-def _columns(weight, x, axis):
-    """Those of a weight (k, max_length) for the positions of x along an axis."""
-    length = checked_length(ops.shape(x)[axis], weight.shape[1])
-    return ops.cast(weight[:, :length], x.dtype)
+# A product of a matrix that all texts and heads share, and its gradient, is one.
+
+
+def _times(projection, x):
+    """(batch, heads, k, columns) of (k, m) and (batch, heads, m, columns)."""
+    return ops.einsum("km,bhmc->bhkc", projection, x)
+
+
+def _transposed_times(weights, y):
+    """weights^T y, the small factor first, as in `models.attention.softmax`."""
+    return ops.einsum("bhnc,bhnk->bhkc", y, weights)

@@ -37,6 +37,7 @@ class SynthesizerOperator(SoftmaxOperator):
     can_decode = False
     # A read without weights would have padding in the scores, for each text its own.
     rows_sum_to_one = False
+    padding = "end"
     is_ordered = True
     variants = {
         "random": {"scores": "random", "mixture": False},

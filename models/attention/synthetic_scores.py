@@ -145,14 +145,17 @@ class Dense(Scores):
 class FactorisedDense(Scores):
     """S_ij = a_i[j // B] b_i[j % B], of a query ("Factorized Dense Synthesizer").
 
-    a_i and b_i are relu(q_i) W + c, of A and B numbers, A B >= `max_length`. One is
-    repeated and the other tiled.
+    a_i and b_i are relu(q_i) W + c, of A and B numbers. One is repeated and the other
+    tiled. A B is `max_length` where it has divisors near its root; otherwise the last
+    scores are left out, which takes as long as making them.
     """
 
     needs_queries = True
 
     def build(self, add_weight, size, max_length):
-        self.period = math.isqrt(max_length - 1) + 1
+        root = math.isqrt(max_length - 1) + 1
+        divisors = (x for x in range(root, 2 * root) if not max_length % x)
+        self.period = next(divisors, root)
         sizes = {"a": -(-max_length // self.period), "b": self.period}
         self.sizes = tuple(sizes.values())
         self.layers = [
@@ -224,11 +227,11 @@ def weights_of(layer, num_heads: int, seed: int):
 def transposed_times(matrix, x):
     """matrix^T x, for each head and text; either may be without the batch.
 
-    In one operation: a transposed n x n array never exists, traced or not.
+    In one operation, and the small factor first, as in `models.attention.softmax`.
     """
-    first, second = ("bh"[4 - len(array.shape) :] for array in (matrix, x))
-    both = max(first, second, key=len)
-    return ops.einsum(f"{first}qk,{second}qv->{both}kv", matrix, x)
+    outer, of_x = ("bh"[4 - len(array.shape) :] for array in (matrix, x))
+    both = max(outer, of_x, key=len)
+    return ops.einsum(f"{of_x}qv,{outer}qk->{both}kv", x, matrix)
 
 
 def _last_rows(weight, num_queries, num_keys):

@@ -340,7 +340,7 @@ def test_a_query_that_sees_no_real_key_gets_zero(architecture, config, use):
         attended = call(x, x, values, mask)
         assert not attended[:, 1, ~mask[1]].any()
         assert_near(attended[:, 0], whole[:, 0], 1e-5)
-        if use == "causal":
+        if use == "causal" and layer.operator.padding == "anywhere":
             after = call(x[:, 4:], x[:, 4:], [v[:, 4:] for v in values])
             assert_near(attended[:, 1, 4:], after[:, 1], 1e-5)
         if use == "cross":

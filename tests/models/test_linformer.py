@@ -9,8 +9,6 @@ from models.transformer.attention import ProjectedAttention
 from tests.models import gradients
 from tests.models.builders import numpy, randomize
 
-pytestmark = pytest.mark.jax
-
 BATCH, LENGTH, WIDTH, HEADS = 2, 9, 16, 2
 
 
@@ -54,8 +52,8 @@ def test_with_as_many_sums_as_keys_and_identities_it_is_softmax():
 
 def test_a_shorter_text_takes_the_first_columns():
     longer, shorter = randomize(make(LENGTH)), make(LENGTH - 3)
-    kernel, *projections = longer.get_weights()
-    shorter.set_weights([kernel, *(x[:, : LENGTH - 3] for x in projections)])
+    *projections, kernel = longer.get_weights()
+    shorter.set_weights([*(x[:, : LENGTH - 3] for x in projections), kernel])
     x = text(LENGTH - 3)
     np.testing.assert_array_equal(
         numpy(longer(x, x).attended), numpy(shorter(x, x).attended)
