@@ -14,8 +14,6 @@ from tests.models.builders import numpy
 from tests.models.dense import Drawn, masked_softmax
 from tests.models.dense import reformer as dense
 
-pytestmark = pytest.mark.jax
-
 BATCH, HEADS, LENGTH, SIZE = 2, 2, 14, 6
 USES = pytest.mark.parametrize("use", ["self", "causal"])
 
@@ -42,8 +40,11 @@ def draw(length=LENGTH):
 
 
 def attend(operator, queries, biases, values, mask=None):
+    queries, biases, values = map(ops.convert_to_tensor, (queries, biases, values))
     real = np.ones((BATCH, queries.shape[2]), bool) if mask is None else mask
-    inputs = operator.inputs(queries, None, (ops.convert_to_tensor(real),))
+    real = ops.convert_to_tensor(real)
+    inputs = operator.inputs(queries, None, (real,))
+    mask = None if mask is None else real
     return read(operator, inputs, masked(biases, mask), values, mask)
 
 
@@ -61,7 +62,8 @@ class Shared(SoftmaxOperator):
         if not self.causal:
             return hidden
         alone = np.arange(num_keys) == 0
-        hidden = ops.logical_and(hidden, ~(alone[:, None] & alone))
+        alone = ops.convert_to_tensor(~(alone[:, None] & alone))
+        hidden = ops.logical_and(hidden, alone)
         return ops.logical_or(hidden, is_future(num_queries, num_keys))
 
 
@@ -70,6 +72,9 @@ class Shared(SoftmaxOperator):
 def test_a_chunk_that_covers_the_text_is_a_softmax(use, chunk):
     queries, biases, values = draw()
     keys = queries / np.linalg.norm(queries, axis=-1, keepdims=True)
+    queries, keys, biases, values = map(
+        ops.convert_to_tensor, (queries, keys, biases, values)
+    )
     expected = read(Shared(HEADS, use, 0), (queries, keys), biases, values)
     attended = attend(make(use, chunk=chunk), queries, biases, values)
     np.testing.assert_allclose(numpy(attended), numpy(expected), rtol=0, atol=2e-6)
@@ -124,12 +129,12 @@ def test_a_bucket_larger_than_two_chunks_is_seen_in_part(use):
         np.testing.assert_allclose(attended[:, i], expected, rtol=0, atol=1e-5)
 
 
-@USES
+@pytest.mark.parametrize("use", ["self", pytest.param("causal", marks=pytest.mark.jax)])
 def test_reads_apart_are_those_of_the_parts(use, monkeypatch):
     operator, mask = make(use), np.ones((BATCH, LENGTH), bool)
     mask[1, 9:] = False
     arrays = draw()
-    direction = normal(BATCH, LENGTH, HEADS * SIZE, seed=4)
+    direction = ops.convert_to_tensor(normal(BATCH, LENGTH, HEADS * SIZE, seed=4))
 
     def results():
         def scalar(queries, biases, values):
@@ -155,7 +160,9 @@ def test_biases_far_apart_are_read_as_defined(use):
     attended = numpy(attend(operator, queries, biases, values))
     mask, settings = np.ones((BATCH, LENGTH), bool), {"rounds": 2, "chunk": 4}
     exact = queries.astype("float64")
-    drawn = Drawn(exact, exact, None, mask, 1.0, operator.causal, {}, settings, operator)
+    drawn = Drawn(
+        exact, exact, None, mask, 1.0, operator.causal, {}, settings, operator
+    )
     kernel = dense.kernel(drawn)
     # e^-600 is no float32: the parts would leave most rows nothing.
     logs = np.log(np.where(kernel, kernel, 1)) + biases.swapaxes(2, 3)
@@ -189,11 +196,10 @@ def test_buckets_of_a_long_text_are_counted_in_int32():
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="others have static shapes"
 )
-@USES
-def test_lengths_may_be_known_late(use):
+def test_lengths_may_be_known_late():
     import tensorflow as tf
 
-    operator = make(use)
+    operator = make("self")
 
     @tf.function(
         input_signature=[
