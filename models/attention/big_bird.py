@@ -132,7 +132,7 @@ class BigBirdOperator(DividedOperator):
         queries, keys, met = inputs
         first, rest = self._parted(queries)
         laid_out = self._columns(keys, met)
-        kernels = self.first.kernel(first, keys), self.rest.kernel(rest, laid_out)
+        kernels = self.first.kernel((first, keys)), self.rest.kernel((rest, laid_out))
         return *kernels, queries, keys, laid_out, met
 
     def times(self, parts, x):

@@ -121,7 +121,7 @@ class SinkhornOperator(DividedOperator):
         queries, keys, logs = inputs
         sorting = ops.cast(ops.exp(logs), keys.dtype)
         laid_out = self._columns(keys, sorting)
-        kernel = self.softmax.kernel(queries, laid_out)
+        kernel = self.softmax.kernel((queries, laid_out))
         return kernel, queries, laid_out, keys, sorting
 
     def times(self, parts, x):
