@@ -82,6 +82,7 @@ def _by_channel(x, size):
 
 
 def _transform(x):
-    x = ops.cast(x, "float32")
-    # Not by the length that rfft takes: TensorFlow forgets shapes where it is dynamic.
-    return ops.rfft(ops.concatenate([x, ops.zeros_like(x)], axis=-1))
+    *outer, length = ops.shape(x)
+    parts = ops.rfft(ops.cast(x, "float32"), 2 * length)
+    # TensorFlow knows no size of a transform whose length is dynamic.
+    return [ops.reshape(part, (*outer, length + 1)) for part in parts]

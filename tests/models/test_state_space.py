@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from models.attention import reading
 from models.attention.state_space import STEPS, StateSpaceOperator
 from models.transformer.attention import ProjectedAttention
 from tests.models.builders import at_once, numpy
@@ -76,16 +77,19 @@ def test_kernels_of_self_attention_act_both_ways():
         np.testing.assert_allclose(outputs[0, head, :, channel], expected, atol=1e-5)
 
 
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="2,000 steps are one graph there"
+in_tensorflow = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="uses TensorFlow's graphs"
 )
+
+
+@in_tensorflow
 def test_convolution_equals_recurrence_over_2000_steps():
     import tensorflow as tf
 
     operator, length = make(size=8), 2000
     values = normal(1, length, HEADS * 8)
 
-    @tf.function
+    @tf.function(jit_compile=True)
     def recurrently(values):
         state = operator.step((), None, operator.empty_cache(1, 1, 8, 8, 1, None), None)
         outputs = tf.TensorArray("float32", length)
@@ -110,6 +114,29 @@ def test_convolution_equals_recurrence_over_2000_steps():
     np.testing.assert_allclose(convolved, np.transpose(expected), atol=1e-5 * scale)
     stepped = numpy(recurrently(values))
     np.testing.assert_allclose(stepped, convolved, rtol=0, atol=1e-4 * scale)
+
+
+@in_tensorflow
+def test_lengths_may_be_unknown_before_it_runs():
+    import tensorflow as tf
+
+    operator, x = make(), tf.constant(normal(2, LENGTH, HEADS * SIZE))
+
+    def slopes(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            biases = ops.repeat(ops.zeros_like(x[:, None, :, :1]), HEADS, axis=1)
+            inputs, length = operator.further_inputs(x, x), ops.shape(x)[1]
+            state = reading.start(operator, inputs, biases, None, length, SIZE)
+            loss = ops.sum(ops.square(reading.read(state, 0, x)))
+        return tape.gradient(loss, [x, operator.log_step.value])
+
+    of_any_length = tf.function(slopes, autograph=False).get_concrete_function(
+        tf.TensorSpec([None, None, HEADS * SIZE])
+    )
+    for unknown, known in zip(of_any_length(x), slopes(x), strict=True):
+        scale = np.abs(numpy(known)).max()
+        np.testing.assert_allclose(numpy(unknown), numpy(known), atol=1e-5 * scale)
 
 
 def test_queries_after_earlier_keys_are_the_last_of_as_many():
