@@ -13,6 +13,7 @@ from models import (
     build_classifier,
     build_encoder_decoder,
     can_decode,
+    can_encode,
     count_parameters,
     variants,
 )
@@ -48,7 +49,8 @@ def measure() -> Iterator[dict]:
     for task, (dataset, vocabulary_size) in CLASSIFICATION.items():
         sizes = vocabulary_size, len(DATASETS[dataset].CLASS_NAMES)
         for name in names:
-            yield _row(task, name, "small", build_classifier, *sizes)
+            if can_encode(model_config(name, "small")):
+                yield _row(task, name, "small", build_classifier, *sizes)
 
 
 def _row(task, name, size, build, *sizes):

@@ -3,13 +3,29 @@
 To add an attention, write its operator and name it here. It then serves every model.
 """
 
+from models.attention.big_bird import BigBirdOperator
+from models.attention.gated_rfa import GatedRfaOperator
 from models.attention.linear import LinearOperator
+from models.attention.linformer import LinformerOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
+from models.attention.sinkhorn import SinkhornOperator
+from models.attention.reformer import ReformerOperator
+from models.attention.rfa import RfaOperator
 from models.attention.softmax import SoftmaxOperator
+from models.attention.synthesizer import SynthesizerOperator
+from models.attention.state_space import StateSpaceOperator
 
 OPERATORS: dict[str, type[Operator]] = {
     "softmax": SoftmaxOperator,
     "linear": LinearOperator,
     "local": LocalWindowOperator,
+    "linformer": LinformerOperator,
+    "synthesizer": SynthesizerOperator,
+    "big-bird": BigBirdOperator,
+    "sinkhorn": SinkhornOperator,
+    "reformer": ReformerOperator,
+    "rfa": RfaOperator,
+    "rfa-gated": GatedRfaOperator,
+    "state-space": StateSpaceOperator,
 }

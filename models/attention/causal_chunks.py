@@ -6,6 +6,8 @@ array for each chunk, so time is linear in n.
 
 from keras import ops
 
+from models.attention.heads import transpose
+
 # Positions of a chunk, at most.
 CHUNK = 128
 
@@ -38,14 +40,19 @@ def joined(x, length):
     return ops.reshape(x, (batch, heads, count * size, width))[:, :, :length]
 
 
-def sums_before(x):
-    """For each chunk the sum over those before it, of (batch, heads, chunks, …)."""
-    return _summed(x, earlier)
+def sums_before(x, decays=None):
+    """For each chunk the sum over those before it, of (batch, heads, chunks, …).
+
+    Args:
+      decays: (batch, heads, chunks, 1), the logarithm of a factor for each chunk, at
+        most 0: what passes over a chunk is multiplied by it. None for 1.
+    """
+    return _summed(x, decays, after=False)
 
 
-def sums_after(x):
-    """For each chunk the sum over those after it."""
-    return _summed(x, lambda rows: ops.swapaxes(earlier(rows), -1, -2))
+def sums_after(x, decays=None):
+    """For each chunk the sum over those after it, likewise."""
+    return _summed(x, decays, after=True)
 
 
 def earlier(x):
@@ -63,13 +70,13 @@ def triangles(count):
     return [(size, groups), *triangles(groups)]
 
 
-def _summed(x, which):
+def _summed(x, decays, after):
     batch, heads, count, *inner = ops.shape(x)
     rows = ops.reshape(x, (batch, heads, count, -1))
-    return ops.reshape(_sums(rows, which), (batch, heads, count, *inner))
+    return ops.reshape(_sums(rows, decays, after), (batch, heads, count, *inner))
 
 
-def _sums(rows, which):
+def _sums(rows, decays, after):
     """For each row the sum over others, (batch, heads, count, width).
 
     By products, since `ops.cumsum` takes several times as long. Many rows go in groups,
@@ -77,11 +84,41 @@ def _sums(rows, which):
     """
     count = ops.shape(rows)[2]
     if _is_few(count):
-        return ops.matmul(ops.cast(which(rows), rows.dtype), rows)
+        return ops.matmul(_factors(rows, decays, after), rows)
     groups = chunks(rows)
-    within = ops.matmul(ops.cast(which(groups), rows.dtype), groups)
-    across = _sums(ops.sum(groups, axis=3), which)
-    return joined(within + across[:, :, :, None], count)
+    decays = None if decays is None else chunks(decays)
+    within = ops.matmul(_factors(groups, decays, after), groups)
+    if decays is None:
+        across = _sums(ops.sum(groups, axis=3), None, after)
+        return joined(within + across[:, :, :, None], count)
+    total = ops.sum(decays, axis=3)
+    # Over the rows of a group before each, and over those after it.
+    passed = _exponentials(_exclusive_sums(decays), rows)
+    left = _exponentials(total[:, :, :, None] - ops.cumsum(decays, axis=3), rows)
+    coming, going = (left, passed) if after else (passed, left)
+    across = _sums(ops.sum(going * groups, axis=3), total, after)
+    return joined(within + coming * across[:, :, :, None], count)
+
+
+def _factors(rows, decays, after):
+    """What a row (the first axis) takes of another, (…, size, size)."""
+    factors = earlier(rows)
+    if decays is not None:
+        over = _exclusive_sums(decays) - transpose(ops.cumsum(decays, axis=-2))
+        factors = ops.where(factors, ops.exp(ops.minimum(over, 0)), 0)
+    factors = ops.cast(factors, rows.dtype)
+    return transpose(factors) if after else factors
+
+
+def _exclusive_sums(x):
+    """Over the rows before each, of (…, size, 1)."""
+    # Shifted, not less itself: that of the next row has to be a row's own sum exactly.
+    sums = ops.cumsum(x, axis=-2)
+    return ops.concatenate([ops.zeros_like(sums[..., :1, :]), sums[..., :-1, :]], -2)
+
+
+def _exponentials(x, rows):
+    return ops.cast(ops.exp(x), rows.dtype)
 
 
 def _is_few(count):

@@ -93,44 +93,49 @@ class LinearOperator(StateDecoding, DividedOperator):
         return ops.cast(features, keys.dtype), logs
 
     def make(self, inputs, columns):
-        """phi(Q) and phi(K); P, but for `SUMS`, (batch, heads, n, m) or of chunks."""
-        queries, keys = inputs
+        """phi(Q) and phi(K); P, but for `SUMS`, (batch, heads, n, m) or of chunks; and
+        what a subclass makes it of besides."""
+        queries, keys, *further = inputs
         sizes = ops.shape(queries)[2], ops.shape(keys)[2], keys.shape[-1]
         form = form_of(*sizes, columns, self.causal)
         if form == SUMS:
             return queries, keys
-        rows, keys_in_rows = queries, keys
+        rows, keys_in_rows, in_chunks = queries, keys, further
         if form == CHUNKS:
             rows, keys_in_rows = self._rows(queries, sizes[1]), chunks(keys)
-        return queries, keys, self._seen(ops.matmul(rows, transpose(keys_in_rows)))
+            in_chunks = map(chunks, further)
+        inside = self._seen(ops.matmul(rows, transpose(keys_in_rows)), *in_chunks)
+        return queries, keys, inside, *further
 
     def times(self, parts, x):
         queries, keys, *inside = parts
         if _form(parts) == SHORT:
-            return ops.matmul(*inside, x)
+            return ops.matmul(inside[0], x)
         if _form(parts) == SUMS:
             return ops.matmul(queries, transposed_product(keys, x))
         num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
-        x = chunks(x)
-        sums = sums_before(transposed_product(chunks(keys), x))
+        x, (entering, leaving, decays) = chunks(x), self._passing(parts)
+        sums = transposed_product(chunks(keys), leaving(x))
+        sums = sums_before(sums, decays)
         rows = self._rows(queries, num_keys)
-        product = ops.matmul(rows, sums) + ops.matmul(*inside, x)
+        product = entering(ops.matmul(rows, sums)) + ops.matmul(inside[0], x)
         return self._joined_rows(product, num_queries, num_keys)
 
     def transposed_times(self, parts, y):
         queries, keys, *inside = parts
         if _form(parts) == SHORT:
-            return transposed_product(*inside, y)
+            return transposed_product(inside[0], y)
         if _form(parts) == SUMS:
             return ops.matmul(keys, transposed_product(queries, y))
         num_keys = ops.shape(keys)[2]
         y, rows = (self._rows(x, num_keys) for x in (y, queries))
-        sums = sums_after(transposed_product(rows, y))
-        product = ops.matmul(chunks(keys), sums) + transposed_product(*inside, y)
-        return joined(product, num_keys)
+        entering, leaving, decays = self._passing(parts)
+        sums = sums_after(transposed_product(rows, entering(y)), decays)
+        product = leaving(ops.matmul(chunks(keys), sums))
+        return joined(product + transposed_product(inside[0], y), num_keys)
 
     def gradient(self, parts, left, right):
-        queries, keys, *_ = parts
+        queries, keys, *inside = parts
         form = _form(parts)
         if form == SUMS:
             by_keys = ops.matmul(left, transpose(transposed_product(keys, right)))
@@ -138,18 +143,21 @@ class LinearOperator(StateDecoding, DividedOperator):
                 right, transpose(transposed_product(queries, left))
             )
         num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
+        further = inside[1:]
         if form == CHUNKS:
             left, queries = (self._rows(x, num_keys) for x in (left, queries))
-            right, keys = chunks(right), chunks(keys)
-        d_inside = self._seen(ops.matmul(left, transpose(right)))
+            right, keys, *further = map(chunks, (right, keys, *further))
+        d_inside = self._seen(ops.matmul(left, transpose(right)), *further)
         d_queries, d_keys = (
             ops.matmul(d_inside, keys),
             transposed_product(d_inside, queries),
         )
         if form == SHORT:
             return d_queries, d_keys
-        before = sums_before(transposed_product(keys, right))
-        after = sums_after(transposed_product(queries, left))
+        entering, leaving, decays = self._passing(parts)
+        left, right = entering(left), leaving(right)
+        before = sums_before(transposed_product(keys, right), decays)
+        after = sums_after(transposed_product(queries, left), decays)
         d_queries += ops.matmul(left, transpose(before))
         d_keys += ops.matmul(right, transpose(after))
         d_queries = self._joined_rows(d_queries, num_queries, num_keys)
@@ -180,6 +188,12 @@ class LinearOperator(StateDecoding, DividedOperator):
         if not self.causal:
             return products
         return ops.tril(products, num_earlier(*ops.shape(products)[-2:]))
+
+    def _passing(self, parts):
+        """What becomes of sums between causal chunks: functions of what a chunk's rows
+        take of those before it, and of what its keys give to those after it, (batch,
+        heads, chunks, C, size), and the decays of `sums_before`."""
+        return _unchanged, _unchanged, None
 
     def _after_earlier(self, x, num_keys):
         """Queries after zeros at the positions of earlier keys."""
@@ -266,6 +280,10 @@ def _form(parts):
     if len(parts) == 2:
         return SUMS
     return SHORT if len(parts[2].shape) == 4 else CHUNKS
+
+
+def _unchanged(x):
+    return x
 
 
 def _scaled(x, scale):

@@ -192,10 +192,21 @@ class Operator(abc.ABC):
 class DividedOperator(Operator):
     """K that is read with a division: out = K (w * V) / (K w), with w = exp(b).
 
-    K has no negative entries.
+    K has no negative entries, or what is divided by is `bounded` from below.
     """
 
     divides = True
+
+    def bounded(self, sums, inputs, biases):
+        """What is divided by, not negative, differentiable as usual.
+
+        Args:
+          sums: K w of all reads, (batch, heads, n, reads), for biases relative to the
+            largest of the keys.
+          inputs: as `make` takes them.
+          biases: b of all reads, (batch, heads, m, reads), `MASKED` at padding.
+        """
+        return sums
 
     @abc.abstractmethod
     def sees(self, parts, mask, num_queries: int):
@@ -249,6 +260,10 @@ class Decoding(abc.ABC):
     @abc.abstractmethod
     def read_step(self, state, number, values):
         """What a read gives, (batch, beams, d), of values likewise; the next state."""
+
+
+class SourceDecoding(Decoding):
+    """What an `Operator` has that decodes and serves as cross-attention, too."""
 
     @abc.abstractmethod
     def source_cache(self, keys, biases, mask, values):

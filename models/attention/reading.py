@@ -26,8 +26,8 @@ class Read(NamedTuple):
 
     Attributes:
       biases: b, (m, 1).
-      sums: what is divided by, (n, 1). It is s = K w, infinite for a query that has
-        nothing to read; 1 where the operator does not divide.
+      sums: what is divided by, (n, 1). It is s = K w, `bounded`, and infinite for a
+        query that has nothing to read; 1 where the operator does not divide.
       weights: w, (m, 1), zero at padding. A constant to automatic differentiation.
       carriers: two arrays of zeros, (n, size) and (m, size). Their gradients are the
         factors G and w * V of this read.
@@ -113,6 +113,7 @@ def start(operator: Operator, inputs: tuple, biases, mask, length, size: int) ->
     weights, *parts = map(ops.stop_gradient, (weights, *parts))
     is_safe = True
     if divides:
+        sums = operator.bounded(sums, inputs, biases)
         sums, is_safe = _checked(operator, parts, sums, mask)
     reads = zip(
         *(ops.split(x, num_reads, axis=-1) for x in (biases, sums, weights)),

@@ -12,7 +12,7 @@ from models.attention.heads import (
     split_heads,
     zero_unseeing,
 )
-from models.attention.operator import Decoding
+from models.attention.operator import SourceDecoding
 
 
 class TokenCache(NamedTuple):
@@ -57,7 +57,7 @@ class SourceCache(NamedTuple):
     sees: Any
 
 
-class SlotDecoding(Decoding):
+class SlotDecoding(SourceDecoding):
     """Decoding by slots. For few queries no order of the products is faster than
     another: all rows of weights are made before the first read."""
 
@@ -110,7 +110,7 @@ class SlotDecoding(Decoding):
         return SourceCache(keys, biases, zero_unseeing(values, sees), sees)
 
     def read_source(self, queries, cache):
-        """See `Decoding.read_source`."""
+        """See `SourceDecoding.read_source`."""
         scores = ops.matmul(queries, ops.swapaxes(cache.keys, 2, 3))
         biases = cache.biases
         weights = _weights(scores, None if biases is None else biases[:, :, :, None])

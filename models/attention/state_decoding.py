@@ -6,7 +6,7 @@ from keras import ops
 
 from models.attention.cache import State
 from models.attention.heads import LOWEST, largest, merge_heads
-from models.attention.operator import Decoding
+from models.attention.operator import SourceDecoding
 from models.attention.safe_sums import (
     Keys,
     Sums,
@@ -33,7 +33,7 @@ class Step(NamedTuple):
     cache: list
 
 
-class StateDecoding(Decoding):
+class StateDecoding(SourceDecoding):
     """Decoding by states, of an `Operator` of feature maps."""
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
@@ -80,7 +80,7 @@ class StateDecoding(Decoding):
         return sums_of(Keys(keys[:, :, None], biases), values[:, :, None])
 
     def read_source(self, queries, cache):
-        """See `Decoding.read_source`."""
+        """See `SourceDecoding.read_source`."""
         attended = read(queries[:, :, None], cache)
         reads = attended.shape[2]
         return [

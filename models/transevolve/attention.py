@@ -212,9 +212,9 @@ class TimeEvolvingAttention(Attention):
         tokens, heads = batch_size * length, self.num_heads
         projection = (tokens, self.hidden_dim, self.projected_dim)
         biases = (tokens, self.projected_dim, heads * self.num_reads)
-        projections = 1 + ("query" in self.operator.projections)
+        names = ("query", "key") if "query" in self.operator.projections else ("key",)
         return [
-            *with_gradients("query, key", projections, 1, projection),
+            *with_gradients(", ".join(names), len(names), 1, projection),
             *(with_gradients("biases", 1, 1, biases) if self.evolves else []),
             *self.operator.products(
                 batch_size * heads,

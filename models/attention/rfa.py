@@ -1,0 +1,98 @@
+"""Random feature attention: linear attention by sines and cosines."""
+
+from keras import ops
+
+from common.fields import integer
+from models.attention.heads import largest
+from models.attention.linear import LinearOperator
+from models.attention.operator import DividedOperator
+from models.attention.signed_decoding import SignedDecoding
+from models.attention.signed_sums import attend, least_mean
+from models.attention.sine_features import SineFeatures
+from models.seeds import derive_seed
+
+
+class RfaOperator(SignedDecoding, LinearOperator):
+    """K = phi(Q) phi(K)^T of `SineFeatures` (Peng et al. 2021, equations 4 and 5).
+
+    Causally K is that matrix's lower triangle. Its entries estimate
+    exp(-|sigma (q - k)|^2 / 2) for queries and keys of unit length, which is
+    exp(sigma^2 q . k) up to a factor where all of sigma is alike.
+
+    A sum of estimates may be near zero or negative. So what is divided by is bounded
+    from below, relative to the weights in the sum:
+
+        out_i = sum_j K_ij w_j V_j / max(sum_j K_ij w_j, sum_j D_ij w_j / sqrt(2m))
+
+    where D_ij is 1 if i sees j, and else 0. The mean of the estimates so counts as no
+    less than the largest deviation that one has. With more vectors the bound falls, and
+    outputs tend to those of the exact kernel. The authors' code takes the absolute
+    value and bounds it by a constant. What b are shifted by would matter then.
+
+    The bound is positive where a key is seen, so b may be any. If all the w_j that a
+    row sees underflow, `signed_sums` reads the block.
+
+    What else differs from the paper: vectors are never drawn anew, and no temperature
+    stands beside sigma.
+
+    Args:
+      num_vectors: m. There are 2m features.
+    """
+
+    fields = {
+        "num_vectors": integer(
+            "m, random vectors of RFA a head: a sine and a cosine of each.",
+            maximum=4_096,
+        )
+    }
+    variants = {"": {"num_vectors": 64}}
+    inert_weights = ()
+
+    def __init__(self, num_heads, use, seed, num_vectors):
+        DividedOperator.__init__(self, num_heads, use, seed)
+        self.num_vectors = num_vectors
+
+    @classmethod
+    def fields_of(cls, hyperparameters):
+        """See `Operator.fields_of`."""
+        return cls.fields
+
+    def build(self, layer, size):
+        """Makes the map of heads of `size` numbers."""
+        seed = derive_seed(self.seed, "features")
+        self.feature_map = SineFeatures(self.num_heads, size, seed, self.num_vectors)
+        self.feature_map.build(layer)
+
+    def prepare_queries(self, queries, scale, draw=None):
+        """phi(Q). Vectors of unit length have no scale."""
+        return super().prepare_queries(queries, 1, draw)
+
+    def prepare_keys(self, keys, scale, mask=None, draw=None):
+        """phi(K), likewise."""
+        return super().prepare_keys(keys, 1, mask, draw)
+
+    def bounded(self, sums, inputs, biases):
+        """See `DividedOperator.bounded` and the formula of the class."""
+        weights = ops.exp(biases - largest(biases, axis=2))
+        mass = ops.cast(self.mass(inputs, weights), sums.dtype)
+        return ops.maximum(sums, least_mean(inputs[0]) * mass)
+
+    def mass(self, inputs, weights):
+        """D w, differentiable as usual, (batch, heads, n or 1, reads)."""
+        if not self.causal:
+            return ops.sum(weights, axis=2, keepdims=True)
+        queries, keys, *_ = inputs
+        earlier = ops.shape(keys)[2] - ops.shape(queries)[2]
+        return ops.cumsum(weights, axis=2)[:, :, earlier:]
+
+    def read_apart(self, inputs, biases, values):
+        """By weights relative to the largest that a row sees."""
+        queries, keys, *decays = inputs
+        num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
+        if self.causal:
+            queries = self._after_earlier(queries, num_keys)
+        attended = attend((queries, keys, *decays), biases, values, self.causal)
+        return attended[:, :, ops.shape(attended)[2] - num_queries :]
+
+    def get_config(self):
+        return {"num_vectors": self.num_vectors}

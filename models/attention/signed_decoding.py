@@ -1,0 +1,99 @@
+"""Decoding by states where features have either sign: [S, z] and the mass so far."""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from models.attention.cache import State
+from models.attention.heads import LOWEST, merge_heads
+from models.attention.operator import Decoding
+from models.attention.safe_sums import with_ones
+from models.attention.signed_sums import (
+    bounded_quotient,
+    least_mean,
+    read,
+    shares,
+    sums_of,
+)
+
+
+class Step(NamedTuple):
+    """What the reads of a position share, and the cache.
+
+    Attributes:
+      queries: phi(q), (batch, beams, heads, f).
+      keys: phi(k) and its share, (batch, beams, heads, f + 1).
+      decays: log g, (batch, beams, heads, 1); 0 where nothing is forgotten.
+      biases: list of b^l, likewise, one a read.
+      cache: list of `State`, one a read: `Sums` and their maximum, in float32, (batch,
+        beams, heads, f + 1, v + 2).
+    """
+
+    queries: Any
+    keys: Any
+    decays: Any
+    biases: list
+    cache: list
+
+
+class SignedDecoding(Decoding):
+    """Decoding by states, of a `LinearOperator` whose features have signs."""
+
+    def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
+        """A `State` for each read, in float32 whatever the dtype."""
+        features = self.feature_map.num_features
+        shape = (batch_size, beams, self.num_heads, features + 1)
+        sums = ops.zeros((*shape, size + 1), "float32")
+        maxima = ops.full((*shape, 1), LOWEST, "float32")
+        empty = ops.concatenate([sums, maxima], axis=-1)
+        return [State(empty) for _ in range(max(reads, 1))]
+
+    def step(self, inputs, biases, cache, visible):
+        """`Step`; biases are None where there are none."""
+        queries, keys, *decays = map(_beams_first, inputs)
+        zeros = ops.zeros_like(keys[..., :1])
+        keys = ops.concatenate([keys, shares(keys, *decays)], axis=-1)
+        each = [zeros]
+        if biases is not None:
+            each = ops.split(_beams_first(biases), biases.shape[-1], axis=-1)
+        return Step(queries, keys, decays[0] if decays else zeros, each, cache)
+
+    def read_step(self, state, number, values):
+        """See `Decoding.read_step`."""
+        heads = self.num_heads
+        batch, beams, width = ops.shape(values)
+        past, bias = state.cache[number].value, state.biases[number][..., None]
+        sums, before = past[..., :-1], past[..., -1:] + state.decays[..., None]
+        maxima = ops.maximum(before, bias)
+        rows = ops.reshape(values, (batch, beams, heads, 1, width // heads))
+        rows = state.keys[..., None] * with_ones(rows)
+        sums = ops.exp(before - maxima) * sums + ops.exp(bias - maxima) * rows
+        products = ops.einsum("bnhf,bnhfv->bnhv", state.queries, sums[..., :-1, :])
+        least = least_mean(state.queries)
+        attended = bounded_quotient(products, sums[..., -1, -1:], least)
+        attended = ops.reshape(attended, (batch, beams, width))
+        cache = list(state.cache)
+        cache[number] = State(ops.concatenate([sums, maxima], axis=-1))
+        return ops.cast(attended, values.dtype), state._replace(cache=cache)
+
+    def source_cache(self, keys, biases, mask, values):
+        """The `Sums` of a source in all reads, (batch, heads, reads, …)."""
+        keys, values = (ops.cast(x, "float32")[:, :, None] for x in (keys, values))
+        keys = ops.concatenate([keys, shares(keys)], axis=-1)
+        if biases is None:
+            biases = ops.zeros_like(keys[..., 0, :, :1])
+        biases = ops.expand_dims(ops.einsum("bhml->bhlm", biases), -1)
+        return sums_of(keys, ops.cast(biases, "float32"), values)
+
+    def read_source(self, queries, cache):
+        """See `Decoding.read_source`."""
+        attended = read(ops.cast(queries, "float32")[:, :, None], cache)
+        reads = attended.shape[2]
+        return [
+            merge_heads(ops.cast(attended[:, :, number], queries.dtype))
+            for number in range(reads)
+        ]
+
+
+def _beams_first(x):
+    return ops.einsum("bhns->bnhs", ops.cast(x, "float32"))
