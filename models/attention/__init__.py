@@ -9,12 +9,12 @@ from models.attention.linear import LinearOperator
 from models.attention.linformer import LinformerOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
-from models.attention.sinkhorn import SinkhornOperator
 from models.attention.reformer import ReformerOperator
 from models.attention.rfa import RfaOperator
+from models.attention.sinkhorn import SinkhornOperator
 from models.attention.softmax import SoftmaxOperator
-from models.attention.synthesizer import SynthesizerOperator
 from models.attention.state_space import StateSpaceOperator
+from models.attention.synthesizer import SynthesizerOperator
 
 OPERATORS: dict[str, type[Operator]] = {
     "softmax": SoftmaxOperator,

@@ -46,6 +46,8 @@ class RfaOperator(SignedDecoding, LinearOperator):
         )
     }
     variants = {"": {"num_vectors": 64}}
+    # So few that the bound is met.
+    small = {"num_vectors": 8}
     inert_weights = ()
 
     def __init__(self, num_heads, use, seed, num_vectors):
