@@ -4,7 +4,7 @@ from keras import ops
 
 from common.fields import boolean
 from models.attention.heads import transpose
-from models.attention.positions import checked_length, needed_max_length
+from models.attention.length_limit import checked_length, needed_max_length
 from models.attention.softmax import SoftmaxOperator, hide, read_products
 from models.attention.synthetic_scores import SCORES, transposed_times, weights_of
 from models.products import with_gradients

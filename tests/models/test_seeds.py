@@ -12,6 +12,9 @@ from tests.models.builders import (
     numpy,
 )
 
+# Weights whose first values a paper states.
+STATED = ("log_decay", "frequency")
+
 
 def test_a_path_may_be_cut_anywhere():
     assert derive_seed(derive_seed(7, "a"), "b", "c") == derive_seed(7, "a", "b", "c")
@@ -22,7 +25,11 @@ def test_a_path_may_be_cut_anywhere():
 
 def weights(config, seed=0):
     model = build_classifier(config, VOCABULARY_SIZE, 4, seed, MAX_LENGTH)
-    return {weight.path: numpy(weight) for weight in model.trainable_variables}
+    return {
+        weight.path: numpy(weight)
+        for weight in model.trainable_variables
+        if weight.name not in STATED
+    }
 
 
 @pytest.mark.parametrize("name", SMALL_CONFIGS)
