@@ -54,7 +54,7 @@ class ReformerOperator(DividedOperator):
 
     Args:
       rounds: of hashing.
-      chunk: tokens of a chunk.
+      chunk: tokens of one.
 
     Raises:
       ValueError: if the layer has no `max_length`, or if there are not as many queries
@@ -65,7 +65,7 @@ class ReformerOperator(DividedOperator):
     projections = ("query",)
     fields = {
         "rounds": integer("So many hashes give a query its keys.", maximum=64),
-        "chunk": integer("A query meets so many tokens of its bucket.", 2, 65_536),
+        "chunk": integer("Tokens of a chunk of sorted ones.", 2, 65_536),
     }
     variants = {"": {"rounds": 2, "chunk": 64}}
     small = {"chunk": 4}

@@ -10,7 +10,7 @@ from models.attention.heads import is_future, masked
 from models.attention.reformer import ReformerOperator, bucket_counts
 from models.attention.softmax import SoftmaxOperator
 from tests.models import gradients
-from tests.models.builders import numpy
+from tests.models.builders import at_once, numpy
 from tests.models.dense import Drawn, masked_softmax
 from tests.models.dense import reformer as dense
 
@@ -113,6 +113,23 @@ def test_tokens_that_come_later_move_no_earlier_one_out_of_reach():
 
 
 @USES
+@pytest.mark.parametrize("start", [0, 5, 14])
+def test_padding_anywhere_changes_nothing(use, start):
+    operator = make(use)
+    arrays, mask = draw(), np.ones((BATCH, LENGTH + 7), bool)
+    mask[:, start : start + 7] = False
+    expected = numpy(attend(operator, *arrays))
+    places = [start] * 7
+    queries, biases = (
+        np.insert(x, places, normal(7, 1, seed=5), axis=2) for x in arrays[:2]
+    )
+    values = np.insert(arrays[2], places, 9, axis=1)
+    attended = numpy(attend(operator, queries, biases, values, mask))
+    np.testing.assert_allclose(attended[:, mask[0]], expected, rtol=0, atol=2e-6)
+    assert not attended[:, ~mask[0]].any()
+
+
+@USES
 def test_a_bucket_larger_than_two_chunks_is_seen_in_part(use):
     # Queries of one direction have one bucket, and all their keys the same score.
     queries, _, values = draw()
@@ -141,15 +158,18 @@ def test_reads_apart_are_those_of_the_parts(use, monkeypatch):
             attended = attend(operator, queries, biases, values, mask)
             return ops.sum(attended * direction)
 
-        slopes = gradients.by_inputs(scalar, *arrays)
-        return [attend(operator, *arrays, mask), *slopes]
+        def outputs(*arrays):
+            return attend(operator, *arrays, mask)
+
+        slopes = gradients.by_inputs(at_once(scalar), *arrays)
+        return [at_once(outputs)(*arrays), *slopes]
 
     expected = results()
     monkeypatch.setattr(reading, "SMALL", np.inf)
-    for array, at_once in zip(results(), expected, strict=True):
-        scale = max(1, np.abs(numpy(at_once)).max())
+    for array, by_parts in zip(results(), expected, strict=True):
+        scale = max(1, np.abs(numpy(by_parts)).max())
         np.testing.assert_allclose(
-            numpy(array), numpy(at_once), rtol=0, atol=1e-5 * scale
+            numpy(array), numpy(by_parts), rtol=0, atol=1e-5 * scale
         )
 
 
