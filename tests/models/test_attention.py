@@ -25,6 +25,7 @@ from tests.models.builders import (
     tokens,
 )
 from tests.models.toy_attention import CosineOperator
+from tests.shallow import is_usual, with_marks
 
 pytestmark = pytest.mark.jax
 
@@ -37,14 +38,16 @@ ATTENTIONS = {
 
 
 def _registered():
-    """(architecture, config, operator or layer), at sizes that give several blocks."""
+    """(architecture, config, operator or layer, whether it is a usual one), at sizes
+    that give several blocks."""
     for architecture, attentions in ATTENTIONS.items():
         # The toy runs along, under each model.
         kinds = {**attentions.named(), "cosine": CosineOperator}
         for name, kind in kinds.items():
             for hyperparameters in kind.variants.values():
-                config = {"name": name, **hyperparameters, **kind.small}
-                yield architecture, config, kind
+                config = {"name": name, **hyperparameters}
+                usual = is_usual(architecture, config, kind)
+                yield architecture, {**config, **kind.small}, kind, usual
 
 
 REGISTERED = list(_registered())
@@ -62,8 +65,9 @@ def each(condition):
             architecture,
             config,
             id="-".join([architecture, *map(str, config.values())]),
+            marks=() if usual else pytest.mark.long,
         )
-        for architecture, config, kind in REGISTERED
+        for architecture, config, kind, usual in REGISTERED
         if condition(kind)
     ]
     return pytest.mark.parametrize("architecture, config", chosen)
@@ -385,7 +389,7 @@ def test_a_depth_is_read_at_fractions_of_it(architecture, config):
     assert_near(attended[::2], in_parallel(whole)(x, x, values[::2]), 1e-5)
 
 
-@pytest.fixture(scope="module", params=SMALL_CONFIGS)
+@pytest.fixture(scope="module", params=with_marks(SMALL_CONFIGS))
 def config(request):
     return SMALL_CONFIGS[request.param]
 

@@ -32,15 +32,22 @@ MODELS = {
     "randomff-2": {**SMALL, "feed_forward": "rotation"},
     "literal": {**SMALL, "attention": LITERAL},
     "official": {**SMALL, "fidelity": "official"},
-    "still": {**SMALL, "num_blocks": 1, "evolution": "none"},
-    "rk2": {**SMALL, "num_blocks": 1, "residual_step": "rk2"},
-    "strang": {**SMALL, "num_blocks": 1, "residual_step": "strang"},
-    "learned": {**SMALL, "positions": "learned"},
-    "rotary": {**SMALL, "num_blocks": 1, "positions": "rotary"},
+    "learned": {**SMALL, "positions": "learned", "residual_step": "rk2"},
+    "options": {
+        **SMALL,
+        "num_blocks": 1,
+        "positions": "rotary",
+        "residual_step": "strang",
+        "evolution": "none",
+    },
     "transformer": TRANSFORMER,
-    "transformer-rotary": {**TRANSFORMER, "positions": "rotary"},
-    "transformer-strang": {**TRANSFORMER, "residual_step": "strang"},
-    "transformer-post": {**TRANSFORMER, "norm": "post", "sharing": "weights"},
+    "transformer-options": {
+        **TRANSFORMER,
+        "positions": "rotary",
+        "residual_step": "strang",
+        "norm": "post",
+        "sharing": "weights",
+    },
 }
 
 

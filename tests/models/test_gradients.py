@@ -9,16 +9,18 @@ from models import ARCHITECTURES
 from models.attention.feature_maps import FEATURE_MAPS
 from models.layers.normalization import normalized
 from tests.models.builders import at_once, numpy, randomize
+from tests.shallow import is_usual
 
 pytestmark = pytest.mark.jax
 
 REFUSED = "expected first derivatives in reverse mode"
 ATTENTIONS = [
     (architecture.attentions, {"name": name, **hyperparameters, **kind.small}, kind)
-    for architecture in ARCHITECTURES.values()
+    for key, architecture in ARCHITECTURES.items()
     if architecture.attentions is not None
     for name, kind in architecture.attentions.named().items()
     for hyperparameters in kind.variants.values()
+    if is_usual(key, {"name": name, **hyperparameters}, kind)
 ]
 WIDTH, LENGTH = 16, 5
 

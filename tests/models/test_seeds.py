@@ -11,6 +11,7 @@ from tests.models.builders import (
     VOCABULARY_SIZE,
     numpy,
 )
+from tests.shallow import with_marks
 
 # Weights whose first values a paper states.
 STATED = ("log_decay", "frequency")
@@ -32,7 +33,7 @@ def weights(config, seed=0):
     }
 
 
-@pytest.mark.parametrize("name", SMALL_CONFIGS)
+@pytest.mark.parametrize("name", with_marks(SMALL_CONFIGS))
 def test_a_seed_gives_the_same_weights_whatever_was_made_before(name):
     config = SMALL_CONFIGS[name]
     first = weights(config)
@@ -47,7 +48,7 @@ def test_a_seed_gives_the_same_weights_whatever_was_made_before(name):
     assert drawn > 3
 
 
-@pytest.mark.parametrize("name", SMALL_CONFIGS)
+@pytest.mark.parametrize("name", with_marks(SMALL_CONFIGS))
 def test_no_two_weights_are_drawn_alike(name):
     seen = {}
     for path, value in weights(SMALL_CONFIGS[name]).items():
