@@ -92,8 +92,14 @@ OTHER_ACCURACY = {
 }
 # Those of these systems that run here, by our variant.
 SYSTEMS = {
+    "Linformer": "transformer-linformer",
+    "Synthesizer": "transformer-synthesizer-dense",
+    "Reformer": "transformer-reformer",
+    "Sinkhorn": "transformer-sinkhorn",
+    "Big Bird": "transformer-big-bird",
     "linear attention": "transformer-linear",
     "Performer": "transformer-linear-favor",
+    "RFA": "transformer-rfa",
 }
 OTHER_SPEED = {
     "Linformer": {1000: 1.2, 2000: 1.9, 3000: 3.7, 4000: 5.5},
