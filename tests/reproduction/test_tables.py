@@ -51,8 +51,8 @@ def classifier(experiment, accuracy, test=()):
 def test_accuracies(tmp_path):
     table = tables.TABLES["3"]
     experiments = experiments_of(table, PAPER)
-    # 2 tasks, 5 variants, 5 seeds.
-    assert len(experiments) == len({one.name for one in experiments}) == 50
+    # 2 tasks; 5 variants and 2 other systems; 5 seeds.
+    assert len(experiments) == len({one.name for one in experiments}) == 70
     near = ACCURACY["imdb"]["transevolve-fullff-2"] / 100
     found = []
     for one in experiments:
@@ -83,10 +83,11 @@ def test_accuracies(tmp_path):
     assert sheet.name == "table3"
     for task in ("ag_news", "imdb"):
         of_task = rows(sheet, task=task)
-        assert [row["model"] for row in of_task] == [*PAPERS, *OTHER_ACCURACY[task]]
+        systems = [SYSTEMS[name] for name in OTHER_ACCURACY[task]]
+        assert [row["model"] for row in of_task] == [*PAPERS, *systems]
         for row in of_task[len(PAPERS) :]:
             assert row["badge"] == NOT_RUN
-            assert row["published"] == OTHER_ACCURACY[task][row["model"]]
+            assert row["published"] == OTHER_ACCURACY[task][row["system"]]
 
 
 def test_runs_that_failed_or_have_not_ended_do_not_count(tmp_path):
@@ -156,7 +157,7 @@ def test_no_other_scale_reproduces(name, tmp_path):
     ]
     sheet, _ = table.sheets(scale, results_of(found, tmp_path))
     badges = {row["badge"] for row in sheet.rows}
-    assert badges == {OTHER_MEASURE, NOT_RUN}
+    assert {OTHER_MEASURE} <= badges <= {OTHER_MEASURE, NOT_RUN}
     assert sheet.notes[0] == scale.meaning
 
 
@@ -233,7 +234,7 @@ def test_speeds(tmp_path):
     assert (row["speed"], row["badge"]) == (None, NOT_RUN)
     (row,) = rows(sheet, system="Performer", length=4000)
     assert (row["model"], row["published"]) == ("transformer-linear-favor", 5.7)
-    (row,) = rows(sheet, model="Linformer", length=4000)
+    (row,) = rows(sheet, system="Linformer", length=4000)
     assert (row["published"], row["badge"]) == (5.5, NOT_RUN)
     picture, _ = sheet.pictures
     assert (tmp_path / picture.file).stat().st_size > 1000
