@@ -60,7 +60,7 @@ def test_accuracies(tmp_path):
             accuracy = near + 0.001 * one.seed
             test = (accuracy - 0.1, accuracy + 0.01, accuracy - 0.02)
             found.append(classifier(one, accuracy, test))
-        if one.task == "ag_news" and one.seed == 0:
+        if one.task == "ag_news" and one.seed == 0 and one.variant in PAPERS:
             found.append(classifier(one, 0.5))
     (sheet,) = table.sheets(PAPER, results_of(found, tmp_path))
     (row,) = rows(sheet, task="imdb", model="transevolve-fullff-2")
@@ -187,7 +187,8 @@ def test_systems_that_run_here(named, tmp_path):
     assert not rows(sheet, model="Performer")
     assert len(rows(sheet, model="linear attention")) == (2 if named else 0)
     (three,) = tables.TABLES["3"].sheets(scale.with_seeds(1), results_of([], tmp_path))
-    assert not any(row.get("system") for row in three.rows)
+    systems = {row["system"] for row in three.rows if row.get("system")}
+    assert systems == (set() if named else {"Linformer", "Synthesizer"})
 
 
 def test_speeds(tmp_path):
