@@ -50,6 +50,7 @@ class SinkhornOperator(DividedOperator):
     linear_time = True
     is_ordered = True
     padding = "end"
+    check = staticmethod(blocks.check)
 
     def __init__(self, num_heads, use, seed, block, iterations, temperature):
         super().__init__(num_heads, use, seed)

@@ -1,10 +1,13 @@
 """Big Bird: which blocks meet, and where it is softmax attention."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from common.errors import UserError
 from models.attention.big_bird import BigBirdOperator
 from tests.models.builders import at_once, numpy
 from tests.models.test_operators import (
@@ -110,3 +113,12 @@ def test_a_length_unknown_altogether_is_refused():
     operator, _ = make("big-bird", SMALL, "self", length=None)
     with pytest.raises(ValueError, match="max_length"):
         operator._priorities(ops.convert_to_tensor(5))
+
+
+def test_blocks_that_are_too_many_are_refused():
+    config = SimpleNamespace(data=SimpleNamespace(max_length=4_097))
+    config.model = SimpleNamespace(attention=SimpleNamespace(block=5))
+    BigBirdOperator.check(config)
+    config.model.attention.block = 4
+    with pytest.raises(UserError, match="attention.block: expected 5 or more"):
+        BigBirdOperator.check(config)
