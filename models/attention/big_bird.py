@@ -48,6 +48,7 @@ class BigBirdOperator(DividedOperator):
     linear_time = True
     is_ordered = True
     padding = "end"
+    check = staticmethod(blocks.check)
 
     def __init__(
         self, num_heads, use, seed, block, window_blocks, global_blocks, random_blocks
@@ -57,9 +58,8 @@ class BigBirdOperator(DividedOperator):
         self.window_blocks = window_blocks
         self.global_blocks = global_blocks
         self.random_blocks = random_blocks
-        self.num_met = window_blocks + global_blocks + random_blocks
         self.first = SoftmaxOperator(num_heads, use, seed)
-        self.rest = BlockSoftmax(num_heads, block, self.num_met * block)
+        self.rest = BlockSoftmax(num_heads, block)
 
     def build(self, layer, size):
         self.max_length = layer.max_length
@@ -91,14 +91,20 @@ class BigBirdOperator(DividedOperator):
             ranks = ops.where(real[:, :, None] > 0, ranks, -1.0)
         ranks = ops.where(window, 2.0, ranks)
         ranks = ops.where(met < self.global_blocks, 3.0, ranks)
-        # A short text has fewer blocks than are to be met.
-        missing = [[0, 0]] * 3 + [[0, self.num_met]]
-        ranks = ops.pad(ranks, missing, constant_values=-1.0)
-        ranks, met = ops.top_k(ranks, self.num_met)
+        num_met = self._num_met(count)
+        if not isinstance(count, int):  # there may be fewer blocks
+            missing = [[0, 0]] * 3 + [[0, num_met]]
+            ranks = ops.pad(ranks, missing, constant_values=-1.0)
+        ranks, met = ops.top_k(ranks, num_met)
         number = ops.sum(ops.cast(window, "int32"), axis=1, keepdims=True)
         number += self.global_blocks + self.random_blocks
-        is_one = ops.logical_and(ranks >= 0, ops.arange(self.num_met) < number)
+        is_one = ops.logical_and(ranks >= 0, ops.arange(num_met) < number)
         return (ops.cast(ops.where(is_one, met, count), "int32"),)
+
+    def _num_met(self, count):
+        """Blocks that a block meets; so many that it may, where that is not known."""
+        stated = self.window_blocks + self.global_blocks + self.random_blocks
+        return min(stated, count) if isinstance(count, int) else stated
 
     def _priorities(self, count):
         """Of a block (column) to be drawn by another (row): (heads, count, count)."""
@@ -194,14 +200,15 @@ class BigBirdOperator(DividedOperator):
         x = blocks.split(x, number, self.block, filler)
         x = ops.reshape(x, (batch * heads * number, self.block * size))
         x = ops.take(x, _places(met, batch, heads, number), axis=0)
-        columns = self.rest.num_columns
-        return ops.reshape(x, (batch, heads, ops.shape(met)[2], columns, size))
+        _, _, rows, num_met = ops.shape(met)
+        return ops.reshape(x, (batch, heads, rows, num_met * self.block, size))
 
     def _joined_columns(self, x, met, length):
         """Transposed `_columns`: adds up what falls on a key."""
-        batch, heads, rows, _, size = ops.shape(x)
+        batch, heads, rows, columns, size = ops.shape(x)
         number = blocks.count(length, self.block) + 1
-        x = ops.reshape(x, (batch * heads * rows * self.num_met, self.block * size))
+        total = batch * heads * rows * (columns // self.block)
+        x = ops.reshape(x, (total, self.block * size))
         places = _places(met, batch, heads, number)
         x = ops.segment_sum(x, places, num_segments=batch * heads * number)
         x = ops.reshape(x, (batch, heads, number, self.block, size))
@@ -210,10 +217,13 @@ class BigBirdOperator(DividedOperator):
     def products(self, units, length, key_size, size, reads):
         """See `Operator.products`."""
         first = min(length, self.global_blocks * self.block)
+        columns = self.block * self._num_met(blocks.count(length, self.block))
         sizes = key_size, size, max(reads, 1)
         return [
             *BlockSoftmax(1, first, length).products(units, first, *sizes),
-            *self.rest.products(units, length - first, *sizes),
+            *BlockSoftmax(1, self.block, columns).products(
+                units, length - first, *sizes
+            ),
         ]
 
     def get_config(self):

@@ -2,7 +2,19 @@
 
 from keras import ops
 
+from common.fields import fail
 from models.attention.softmax import SoftmaxOperator
+
+# Blocks of a text, at most: some arrays have a number for each two of them.
+MOST = 1_024
+
+
+def check(config) -> None:
+    """Raises `UserError` if the longest text of a config has too many blocks."""
+    block, longest = config.model.attention.block, config.data.max_length
+    least = count(longest, MOST)
+    if block < least:
+        fail("model.attention.block", f"{least} or more at this max_length", block)
 
 
 def count(length, block: int):
@@ -38,10 +50,10 @@ class BlockSoftmax(SoftmaxOperator):
 
     Args:
       block: queries of a block.
-      num_columns: of each.
+      num_columns: of each, to count products.
     """
 
-    def __init__(self, num_heads, block, num_columns):
+    def __init__(self, num_heads, block, num_columns=None):
         super().__init__(num_heads, "self", 0)
         self.block = block
         self.num_columns = num_columns

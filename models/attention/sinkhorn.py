@@ -50,6 +50,7 @@ class SinkhornOperator(DividedOperator):
     linear_time = True
     is_ordered = True
     padding = "end"
+    check = staticmethod(blocks.check)
 
     def __init__(self, num_heads, use, seed, block, iterations, temperature):
         super().__init__(num_heads, use, seed)
@@ -117,16 +118,17 @@ class SinkhornOperator(DividedOperator):
         return ops.max(real, axis=3) > 0
 
     def make(self, inputs, columns):
-        """P and P' in one array, queries, keys with the sorted ones, keys and R."""
+        """P and P' in one array, queries, keys with the sorted ones, keys in blocks,
+        and R."""
         queries, keys, logs = inputs
-        sorting = ops.cast(ops.exp(logs), keys.dtype)
+        keys, sorting = self._blocks(keys), ops.cast(ops.exp(logs), keys.dtype)
         laid_out = self._columns(keys, sorting)
         kernel = self.softmax.kernel((queries, laid_out))
         return kernel, queries, laid_out, keys, sorting
 
     def times(self, parts, x):
         *made, _, sorting = parts
-        return self.softmax.times(made, self._columns(x, sorting))
+        return self.softmax.times(made, self._columns(self._blocks(x), sorting))
 
     def transposed_times(self, parts, y):
         *made, _, sorting = parts
@@ -135,15 +137,17 @@ class SinkhornOperator(DividedOperator):
 
     def gradient(self, parts, left, right):
         *made, keys, sorting = parts
+        kernel, queries, laid_out = made
+        right, length = self._blocks(right), ops.shape(queries)[2]
         columns = self._columns(right, sorting)
         d_queries, d_columns = self.softmax.gradient(made, left, columns)
-        d_keys = self._joined_columns(d_columns, sorting, ops.shape(keys)[2])
+        d_keys = self._joined_columns(d_columns, sorting, length)
         # R sorts what is read, and keys.
-        kernel, *rest = made
-        d_read = self.softmax.transposed_times((kernel[..., self.block :], *rest), left)
-        d_sorted = ops.concatenate([d_read, d_columns[..., self.block :, :]], axis=-1)
-        unsorted = self._blocks(ops.concatenate([right, keys], axis=-1))
-        d_sorting = ops.matmul(_flat(d_sorted), transpose(_flat(unsorted)))
+        made = kernel[..., self.block :], queries, laid_out
+        d_right = self.softmax.transposed_times(made, left)
+        d_sorting = ops.matmul(_flat(d_right), transpose(_flat(right)))
+        d_sorted_keys = d_columns[..., self.block :, :]
+        d_sorting += ops.matmul(_flat(d_sorted_keys), transpose(_flat(keys)))
         return d_queries, d_keys, ops.cast(sorting * d_sorting, "float32")
 
     def sees(self, parts, mask, num_queries):
@@ -166,7 +170,7 @@ class SinkhornOperator(DividedOperator):
         weights = ops.cast(ops.exp(exponents - most), values.dtype)
         summed = ops.einsum("bhijc,bhjcs->bhics", weights, values)
         sums = self.softmax.read_once(
-            (queries, self._columns(keys, sorting)),
+            (queries, self._columns(self._blocks(keys), sorting)),
             ops.concatenate([biases, most[:, :, :, 0, :, None]], axis=3),
             ops.concatenate([values, summed], axis=3),
         )
@@ -178,8 +182,7 @@ class SinkhornOperator(DividedOperator):
         return blocks.split(x, count, self.block, filler)
 
     def _columns(self, x, sorting):
-        """What is in each block, and what is sorted to it; zeros after the end."""
-        x = self._blocks(x)
+        """What is in each block, and what is sorted to it."""
         flat = ops.matmul(sorting, _flat(x))
         return ops.concatenate([x, ops.reshape(flat, ops.shape(x))], axis=3)
 
@@ -199,7 +202,6 @@ class SinkhornOperator(DividedOperator):
             back = Product(f"{name}: gradient", calls, units, sizes, "left", True)
             return Product(name, calls, units, sizes), back
 
-        factors = self.block * (rank + key_size)
         sizes = (self.block, self.block, rank)
         return [
             *with_gradients("x W", 1, units, (count, self.sorting.shape[1], count)),
@@ -207,8 +209,11 @@ class SinkhornOperator(DividedOperator):
             *sort("R w", 1, reads),
             *sort("R (w V)", reads, size),
             sort("R: factors", 1, rank)[0]._replace(training_only=True),
-            Product("P' factors", 1, units * count, sizes, "left", True),
-            Product("R: gradient", 1, units, (count, factors, count), "right", True),
+            Product("P' y", 1, units * count, sizes, "left", True),
+            *(
+                Product("R", 1, units, (count, self.block * each, count), "right", True)
+                for each in (rank, key_size)
+            ),
             *self.softmax.products(units, length, key_size, size, reads),
         ]
 

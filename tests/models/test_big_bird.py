@@ -1,10 +1,13 @@
 """Big Bird: which blocks meet, and where it is softmax attention."""
 
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from common.errors import UserError
 from models.attention.big_bird import BigBirdOperator
 from tests.models.builders import at_once, numpy
 from tests.models.test_operators import (
@@ -73,14 +76,13 @@ def test_padding_is_not_drawn():
     (met,) = operator.further_inputs(mask, mask, mask)
     (alone,) = operator.further_inputs(mask[:1, :real], mask[:1, :real])
     # But for the last block, whose window ends with the text.
-    blocks = real // block - SMALL["global_blocks"] - 1
-    met, alone = numpy(met)[:, :, :blocks], numpy(alone)[:, :, :blocks]
-    none = [length // block, real // block]
-    assert ((met[0] < real // block) | (met[0] == none[0])).all()
-    np.testing.assert_array_equal(met[0] == none[0], alone[0] == none[1])
-    is_one = alone[0] < none[1]
-    np.testing.assert_array_equal(met[0][is_one], alone[0][is_one])
-    assert (np.sort(met[1]) != np.sort(met[0])).any()
+    count = real // block - SMALL["global_blocks"] - 1
+    met, alone = (np.sort(numpy(x)[:, :, :count]) for x in (met, alone))
+    none = length // block
+    np.testing.assert_array_equal(
+        met[0], np.where(alone[0] == real // block, none, alone[0])
+    )
+    assert (met[1] != met[0]).any()
 
 
 def test_draws_are_each_heads_and_the_same_for_longer_texts():
@@ -110,3 +112,12 @@ def test_a_length_unknown_altogether_is_refused():
     operator, _ = make("big-bird", SMALL, "self", length=None)
     with pytest.raises(ValueError, match="max_length"):
         operator._priorities(ops.convert_to_tensor(5))
+
+
+def test_blocks_that_are_too_many_are_refused():
+    config = SimpleNamespace(data=SimpleNamespace(max_length=4_097))
+    config.model = SimpleNamespace(attention=SimpleNamespace(block=5))
+    BigBirdOperator.check(config)
+    config.model.attention.block = 4
+    with pytest.raises(UserError, match="attention.block: expected 5 or more"):
+        BigBirdOperator.check(config)
