@@ -63,20 +63,22 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
         return keys, None
 
     def make(self, inputs, columns):
-        """K, queries and keys."""
-        return self.kernel(*inputs), *inputs
+        """K and its inputs."""
+        return self.kernel(inputs), *inputs
 
-    def kernel(self, queries, keys, biases=None):
-        """softmax(Q K^T + b), (…, rows, columns), of biases (batch, heads, m, 1)."""
+    def scores(self, queries, keys):
+        """Of the inputs, Q K^T, (…, rows, columns), low where keys are hidden."""
         num_queries, num_keys = _lengths(queries, keys)
         rows = self.rows(queries, num_keys)
         scores = ops.matmul(rows, transpose(self.columns(keys)))
-        hidden = self.hidden(num_queries, num_keys)
-        if hidden is not None:
-            scores += MASKED * ops.cast(hidden, scores.dtype)
+        return hide(scores, self.hidden(num_queries, num_keys))
+
+    def kernel(self, inputs, biases=None):
+        """The softmax of scores and biases b, (batch, heads, m, 1)."""
+        scores = self.scores(*inputs)
         if biases is not None:
             biases = ops.cast(biases, scores.dtype)
-            scores += transpose(self.columns(biases))
+            scores = scores + transpose(self.columns(biases))
         return ops.softmax(scores, axis=-1)
 
     def times(self, parts, x):
@@ -95,24 +97,26 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
         left = self.rows(left, ops.shape(keys)[2])
         d_kernel = ops.matmul(left, transpose(self.columns(right)))
         # A softmax's correction is left out: docs/attention.md.
-        return self._by_scores(kernel * d_kernel, queries, keys)
+        return self.by_scores(kernel * d_kernel, queries, keys)
 
-    def _by_scores(self, d_scores, queries, keys):
-        """The gradients of queries and keys."""
+    def by_scores(self, d_scores, queries, keys):
+        """The gradients of the inputs."""
         scores = d_scores, queries, keys
         return self.times(scores, keys), self.transposed_times(scores, queries)
 
     def read_once(self, inputs, biases, values):
         """softmax(Q K^T + b) V, differentiable as usual; biases may be None."""
-        return self.times((self.kernel(*inputs, biases), *inputs), values)
+        return self.times((self.kernel(inputs, biases), *inputs), values)
 
     def read_apart(self, inputs, biases, values):
         """softmax(Q K^T + b) V. The kernel is made again for the gradient, not kept."""
 
         @custom_gradient
-        def read(queries, keys, biases, values):
+        def read(*arguments):
+            *inputs, biases, values = arguments
+
             def parts():
-                return self.kernel(queries, keys, biases), queries, keys
+                return self.kernel(inputs, biases), *inputs
 
             outputs = self.times(parts(), values)
 
@@ -120,15 +124,17 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
                 kernel, *_ = again = parts()
                 slopes = -ops.sum(d_outputs * outputs, axis=-1, keepdims=True)
                 left = ops.concatenate([d_outputs, slopes], axis=-1)
-                left = self.rows(left, ops.shape(keys)[2])
+                left = self.rows(left, ops.shape(values)[2])
                 right = ops.concatenate([values, ops.ones_like(values[..., :1])], -1)
                 d_scores = kernel * ops.matmul(left, transpose(self.columns(right)))
-                by_scores = self._by_scores(d_scores, queries, keys)
                 by_bias = self.transposed_times(
-                    (d_scores, queries, keys), ops.ones_like(queries[..., :1])
+                    (d_scores, *inputs), ops.ones_like(d_outputs[..., :1])
                 )
-                by_bias = ops.cast(by_bias, biases.dtype)
-                return *by_scores, by_bias, self.transposed_times(again, d_outputs)
+                return (
+                    *self.by_scores(d_scores, *inputs),
+                    ops.cast(by_bias, biases.dtype),
+                    self.transposed_times(again, d_outputs),
+                )
 
             return outputs, backward
 
@@ -146,17 +152,28 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
         made = with_gradients("Q K^T", 1, units, made, "right")
         if not reads:
             return [*made, *with_gradients("K V", 1, units, (rows, columns, size))]
-        rank = reads * (size + 1)
-        one, sums = (rows, columns, size), (rows, columns, reads)
-        back, sums_back = (columns, rows, size), (columns, rows, reads)
-        return [
-            *made,
-            Product("K w", 1, units, sums),
-            Product("K (w V)", reads, units, one),
-            Product("w V: gradient", reads, units, back, "left", True),
-            Product("w: gradient", 1, units, sums_back, "left", True),
-            Product("K: gradient", 1, units, (rows, rank, columns), "right", True),
-        ]
+        return [*made, *read_products(units, rows, columns, size, reads)]
+
+
+def hide(scores, hidden):
+    """Scores, low where `SoftmaxOperator.hidden` says so."""
+    if hidden is None:
+        return scores
+    return scores + MASKED * ops.cast(hidden, scores.dtype)
+
+
+def read_products(units, rows, columns, size, reads, texts=1):
+    """Those of all reads of K, (rows, columns), which so many texts share."""
+    rank = texts * reads * (size + 1)
+    one, sums = (rows, columns, texts * size), (rows, columns, texts * reads)
+    back, sums_back = (columns, rows, texts * size), (columns, rows, texts * reads)
+    return [
+        Product("K w", 1, units, sums),
+        Product("K (w V)", reads, units, one),
+        Product("w V: gradient", reads, units, back, "left", True),
+        Product("w: gradient", 1, units, sums_back, "left", True),
+        Product("K: gradient", 1, units, (rows, rank, columns), "right", True),
+    ]
 
 
 def _lengths(queries, keys):
@@ -164,6 +181,7 @@ def _lengths(queries, keys):
 
 
 def _transposed_times(kernel, x):
-    # In one operation: a transposed n x n array never exists, traced or not.
+    # In one operation: a transposed n x n array never exists, traced or not. TensorFlow
+    # takes up to half the time where the small factor comes first.
     outer = "bhcdef"[: len(kernel.shape) - 2]
-    return ops.einsum(f"{outer}qk,{outer}qv->{outer}kv", kernel, x)
+    return ops.einsum(f"{outer}qv,{outer}qk->{outer}kv", x, kernel)
