@@ -4,6 +4,7 @@ To add an attention, write its operator and name it here. It then serves every m
 """
 
 from models.attention.linear import LinearOperator
+from models.attention.linformer import LinformerOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
 from models.attention.softmax import SoftmaxOperator
@@ -12,4 +13,5 @@ OPERATORS: dict[str, type[Operator]] = {
     "softmax": SoftmaxOperator,
     "linear": LinearOperator,
     "local": LocalWindowOperator,
+    "linformer": LinformerOperator,
 }

@@ -1,0 +1,139 @@
+"""Linformer: a softmax over a few sums of keys, in time linear in the length."""
+
+import keras
+from keras import ops
+
+from common.fields import integer
+from models.attention.heads import transpose
+from models.attention.operator import Operator
+from models.attention.positions import checked_length, needed_max_length
+from models.products import Product, with_gradients
+from models.seeds import derive_seed
+
+
+class LinformerOperator(Operator):
+    """K = softmax(Q (G K)^T) F for scaled queries (Wang et al. 2020, equation 7).
+
+    G and F, the paper's E and F, are learned and of k rows. A query sees k sums of all
+    keys, G K, and takes their values from k sums of all values. The heads of a layer
+    share G and F (the paper's "headwise sharing"). A text of m positions takes their
+    first m columns, and its padded keys count as zeros. Entries of F may be negative,
+    so what is read is not divided.
+
+    At first the entries have the variance 1 / max_length: the sums of keys are then
+    about as large as keys, and scores as a softmax's. By the paper's theorem 2 it would
+    be 1/k, with which scores grow with the length.
+
+    Args:
+      projected_length: k.
+
+    Raises:
+      ValueError: where it is made, if the layer's `max_length` is None; where it reads,
+        if the text is longer.
+    """
+
+    uses = ("self",)
+    fields = {
+        "projected_length": integer(
+            "k, sums of keys that a query of Linformer sees.", maximum=65_536
+        )
+    }
+    variants = {"": {"projected_length": 256}}
+    small = {"projected_length": 5}
+    padding = "end"
+    linear_time = True
+    is_ordered = True
+
+    def __init__(self, num_heads, use, seed, projected_length):
+        super().__init__(num_heads, use, seed)
+        self.projected_length = projected_length
+
+    def build(self, layer, size):
+        """G and F, (k, max_length) each."""
+        max_length = needed_max_length(layer)
+
+        def projection(name):
+            seed = derive_seed(self.seed, name)
+            return layer.add_weight(
+                name=name,
+                shape=(self.projected_length, max_length),
+                initializer=keras.initializers.RandomNormal(0, max_length**-0.5, seed),
+            )
+
+        self.key_projection = projection("key_projection")
+        self.value_projection = projection("value_projection")
+
+    def prepare_keys(self, keys, scale, mask=None, draw=None):
+        """G K, (batch, heads, k, size)."""
+        if mask is not None:
+            keys = ops.where(mask[:, None, :, None], keys, ops.zeros_like(keys))
+        return _times(self._columns("key_projection", keys, 2), keys), None
+
+    def further_inputs(self, x, context, mask=None, training=None):
+        """The columns of F for the text's positions, (k, m)."""
+        return (self._columns("value_projection", context, 1),)
+
+    def _columns(self, name, x, axis):
+        """Those of a weight for the positions of x along an axis."""
+        weight = getattr(self, name)
+        length = checked_length(ops.shape(x)[axis], weight.shape[1])
+        return ops.cast(weight[:, :length], x.dtype)
+
+    def make(self, inputs, columns):
+        """softmax(Q (G K)^T), (batch, heads, n, k), and the inputs."""
+        queries, keys, _ = inputs
+        scores = ops.matmul(queries, transpose(keys))
+        return ops.softmax(scores, axis=-1), *inputs
+
+    def times(self, parts, x):
+        weights, *_, projection = parts
+        return ops.matmul(weights, _times(projection, x))
+
+    def transposed_times(self, parts, y):
+        weights, *_, projection = parts
+        sums = _transposed_times(weights, y)
+        return ops.einsum("km,bhkc->bhmc", projection, sums)
+
+    def gradient(self, parts, left, right):
+        weights, queries, keys, projection = parts
+        slopes = ops.matmul(left, transpose(_times(projection, right)))
+        slopes = slopes - ops.sum(weights * slopes, axis=-1, keepdims=True)
+        slopes = weights * slopes
+        return (
+            ops.matmul(slopes, keys),
+            _transposed_times(slopes, queries),
+            ops.einsum("bhkc,bhmc->km", _transposed_times(weights, left), right),
+        )
+
+    def products(self, units, length, key_size, size, reads):
+        """See `Operator.products`."""
+        k, reads = self.projected_length, max(reads, 1)
+        rank = reads * size
+        return [
+            *with_gradients("G K", 1, units, (k, length, key_size)),
+            *with_gradients("Q (G K)^T", 1, units, (length, key_size, k), "right"),
+            Product("F x", reads, units, (k, length, size)),
+            Product("K x", reads, units, (length, k, size)),
+            Product("F x: gradient", reads, units, (k, length, size), "left", True),
+            Product("x: gradient", reads, units, (length, k, size), "left", True),
+            Product("F right", 1, units, (k, length, rank), "", True),
+            Product("K: gradient", 1, units, (length, rank, k), "right", True),
+            Product("K^T left", 1, units, (k, length, rank), "left", True),
+            Product("F: gradient", 1, units, (k, rank, length), "right", True),
+        ]
+
+    def get_config(self):
+        return {"projected_length": self.projected_length}
+
+
+# A product of a matrix that all texts and heads share, and its gradient, is one.
+
+
+def _times(projection, x):
+    """(batch, heads, k, columns) of (k, m) and (batch, heads, m, columns)."""
+    return ops.einsum("bhmc,km->bhkc", x, projection)
+
+
+def _transposed_times(weights, y):
+    """weights^T y, the small factor first, as in `models.attention.softmax`."""
+    return ops.einsum("bhnc,bhnk->bhkc", y, weights)

@@ -1,0 +1,108 @@
+"""Linformer: where it is softmax attention, and what its lengths are."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from models.transformer.attention import ProjectedAttention
+from tests.models import gradients
+from tests.models.builders import numpy, randomize
+
+BATCH, LENGTH, WIDTH, HEADS = 2, 9, 16, 2
+
+
+def make(max_length=LENGTH, projected_length=5, **options):
+    layer = ProjectedAttention(
+        HEADS,
+        "linformer",
+        max_length=max_length,
+        projected_length=projected_length,
+        **options,
+    )
+    layer.build((None, None, WIDTH))
+    return layer
+
+
+def text(length=LENGTH):
+    x = np.random.default_rng(0).normal(size=(BATCH, length, WIDTH))
+    return ops.convert_to_tensor(x.astype("float32"))
+
+
+def test_with_as_many_sums_as_keys_and_identities_it_is_softmax():
+    softmax = ProjectedAttention(HEADS, "softmax")
+    softmax.build((None, None, WIDTH))
+    layer = make(projected_length=LENGTH)
+    for projection in ("key_projection", "value_projection"):
+        getattr(layer.operator, projection).assign(np.eye(LENGTH))
+    layer.query_key_value.set_weights(softmax.query_key_value.get_weights())
+
+    def squares(layer):
+        return lambda x: ops.sum(ops.square(layer(x, x).attended))
+
+    x = text()
+    attended, expected = (numpy(each(x, x).attended) for each in (layer, softmax))
+    np.testing.assert_allclose(attended, expected, rtol=0, atol=1e-6)
+    slopes, expected = (
+        numpy(gradients.by_inputs(squares(each), numpy(x))[0])
+        for each in (layer, softmax)
+    )
+    np.testing.assert_allclose(slopes, expected, rtol=0, atol=1e-5)
+
+
+def test_a_shorter_text_takes_the_first_columns():
+    longer, shorter = randomize(make(LENGTH)), make(LENGTH - 3)
+    *projections, kernel = longer.get_weights()
+    shorter.set_weights([*(x[:, : LENGTH - 3] for x in projections), kernel])
+    x = text(LENGTH - 3)
+    np.testing.assert_array_equal(
+        numpy(longer(x, x).attended), numpy(shorter(x, x).attended)
+    )
+
+
+def test_lengths_that_it_has_no_weights_for_are_refused():
+    with pytest.raises(ValueError, match="expected max_length, .*, got None"):
+        make(max_length=None)
+    layer, x = make(), text(LENGTH + 1)
+    with pytest.raises(ValueError, match=f"at most max_length={LENGTH}, got 10"):
+        layer(x, x)
+
+
+def test_sums_of_keys_are_at_first_as_large_as_keys():
+    for max_length in (100, 1000):
+        operator = make(max_length, 50).operator
+        random = np.random.default_rng(0)
+        keys = random.normal(size=(1, 1, max_length, 64)).astype("float32")
+        sums, _ = operator.prepare_keys(ops.convert_to_tensor(keys), 1)
+        assert sums.shape == (1, 1, 50, 64)
+        assert numpy(sums).std() == pytest.approx(1, abs=0.1)
+
+
+def test_mixed_precision_gives_nearly_the_same():
+    layer, mixed = randomize(make()), make(dtype="mixed_bfloat16")
+    mixed.set_weights(layer.get_weights())
+    x = text()
+    attended = mixed(x, x).attended
+    assert keras.backend.standardize_dtype(attended.dtype) == "bfloat16"
+    np.testing.assert_allclose(
+        numpy(ops.cast(attended, "float32")),
+        numpy(layer(x, x).attended),
+        rtol=0,
+        atol=0.05,
+    )
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="lengths are static elsewhere"
+)
+def test_a_length_may_be_known_only_when_it_runs():
+    import tensorflow as tf
+
+    layer = randomize(make())
+    call = tf.function(
+        lambda x: layer(x, x).attended,
+        input_signature=[tf.TensorSpec((None, None, WIDTH))],
+    )
+    for length in (LENGTH, 4):
+        x = text(length)
+        np.testing.assert_allclose(call(x), layer(x, x).attended, rtol=0, atol=1e-6)
