@@ -8,10 +8,12 @@ from models.attention.linformer import LinformerOperator
 from models.attention.local_window import LocalWindowOperator
 from models.attention.operator import Operator
 from models.attention.softmax import SoftmaxOperator
+from models.attention.synthesizer import SynthesizerOperator
 
 OPERATORS: dict[str, type[Operator]] = {
     "softmax": SoftmaxOperator,
     "linear": LinearOperator,
     "local": LocalWindowOperator,
     "linformer": LinformerOperator,
+    "synthesizer": SynthesizerOperator,
 }

@@ -85,8 +85,7 @@ def make(architecture, config, use, **arguments):
         num_heads=HEADS,
         num_depths=depths,
         use=use,
-        max_length=MAX_LENGTH,
-        **arguments,
+        **{"max_length": MAX_LENGTH, **arguments},
     )
     layer.build((None, None, WIDTH))
     return randomize(layer), depths
@@ -295,7 +294,7 @@ def test_the_order_of_keys_matters_where_it_is_said_to(architecture, config):
 @serving("causal")
 @pytest.mark.parametrize("num_queries, length", [(1, 11), (150, 300)])
 def test_queries_follow_earlier_keys(architecture, config, num_queries, length):
-    layer, depths = make(architecture, config, "causal")
+    layer, depths = make(architecture, config, "causal", max_length=length)
     x = normal(BATCH, length, WIDTH)
     values = draw_values(depths, length)
     call = in_parallel(layer)
@@ -341,7 +340,7 @@ def test_a_query_that_sees_no_real_key_gets_zero(architecture, config, use):
         attended = call(x, x, values, mask)
         assert not attended[:, 1, ~mask[1]].any()
         assert_near(attended[:, 0], whole[:, 0], 1e-5)
-        if use == "causal":
+        if use == "causal" and layer.operator.padding == "anywhere":
             after = call(x[:, 4:], x[:, 4:], [v[:, 4:] for v in values])
             assert_near(attended[:, 1, 4:], after[:, 1], 1e-5)
         if use == "cross":
