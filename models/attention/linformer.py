@@ -5,8 +5,8 @@ from keras import ops
 
 from common.fields import integer
 from models.attention.heads import transpose
-from models.attention.length_limit import checked_length, needed_max_length
 from models.attention.operator import Operator
+from models.attention.length_limit import checked_length, needed_max_length
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
@@ -131,7 +131,7 @@ class LinformerOperator(Operator):
 
 def _times(projection, x):
     """(batch, heads, k, columns) of (k, m) and (batch, heads, m, columns)."""
-    return ops.einsum("km,bhmc->bhkc", projection, x)
+    return ops.einsum("bhmc,km->bhkc", x, projection)
 
 
 def _transposed_times(weights, y):
