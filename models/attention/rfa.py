@@ -15,25 +15,26 @@ from models.seeds import derive_seed
 class RfaOperator(SignedDecoding, LinearOperator):
     """K = phi(Q) phi(K)^T of `SineFeatures` (Peng et al. 2021, equations 4 and 5).
 
-    Causally K is that matrix's lower triangle. Its entries estimate
+    Causally K is that matrix's lower triangle. Its entries, divided by m, estimate
     exp(-|sigma (q - k)|^2 / 2) for queries and keys of unit length, which is
     exp(sigma^2 q . k) up to a factor where all of sigma is alike.
 
     A sum of estimates may be near zero or negative. So what is divided by is bounded
     from below, relative to the weights in the sum:
 
-        out_i = sum_j K_ij w_j V_j / max(sum_j K_ij w_j, sum_j D_ij w_j / sqrt(2m))
+        out_i = sum_j K_ij w_j V_j / max(sum_j K_ij w_j, sum_j D_ij w_j m / sqrt(2m))
 
     where D_ij is 1 if i sees j, and else 0. The mean of the estimates so counts as no
-    less than the largest deviation that one has. With more vectors the bound falls, and
-    outputs tend to those of the exact kernel. The authors' code takes the absolute
-    value and bounds it by a constant. What b are shifted by would matter then.
+    less than 1 / sqrt(2m), the largest deviation that one has. With more vectors the
+    bound falls, and outputs tend to those of the exact kernel. The authors' code takes
+    the absolute value and bounds it by a constant. What b are shifted by would matter
+    then.
 
     The bound is positive where a key is seen, so b may be any. If all the w_j that a
     row sees underflow, `signed_sums` reads the block.
 
-    What else differs from the paper: vectors are never drawn anew, and no temperature
-    stands beside sigma.
+    What else differs from the paper: vectors are never drawn anew, and are those of all
+    heads. No temperature stands beside sigma.
 
     Args:
       num_vectors: m. There are 2m features.

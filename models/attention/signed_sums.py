@@ -33,8 +33,9 @@ class Sums(NamedTuple):
 
 
 def least_mean(features) -> float:
-    """What a row's sum is at least, relative to its mass: 1/sqrt(f) for f features."""
-    return features.shape[-1] ** -0.5
+    """What a row's sum is at least, relative to its mass: m/sqrt(2m) for 2m features,
+    whose products are m times an estimate."""
+    return (features.shape[-1] / 4) ** 0.5
 
 
 def shares(keys, decays=None):
