@@ -21,7 +21,7 @@ RUNS ?= runs/reproduce
 # Two files of tests at a time; WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 PYTEST = $(BIN)/python -m pytest $(WORKERS)
-TORCH_TESTS = $(addprefix tests/models/test_,attention.py golden.py gradients.py)
+TORCH_TESTS = $(addprefix tests/models/test_,attention.py golden.py gradients.py operators.py)
 
 .PHONY: setup setup-dev reproduce lint test test-fast test-all
 

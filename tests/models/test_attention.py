@@ -11,6 +11,7 @@ from keras import ops
 from models import ARCHITECTURES, can_decode
 from models.attention import OPERATORS, cache
 from models.attention.cache import SlotMap
+from models.attention.no_attention import Unattending
 from models.attention.operator import USES, Operator
 from models.convert import with_attention
 from tests.models.builders import (
@@ -321,6 +322,8 @@ def test_a_query_that_sees_no_real_key_gets_zero(architecture, config, use):
     if use not in kind_of(architecture, config).uses:
         pytest.skip("does not serve so")
     layer, depths = make(architecture, config, use)
+    if isinstance(layer, Unattending):
+        pytest.skip("returns its values unattended")
     values = draw_values(depths, 9)
     call = in_parallel(layer)
     mask = np.ones((BATCH, 9), bool)
@@ -335,8 +338,6 @@ def test_a_query_that_sees_no_real_key_gets_zero(architecture, config, use):
     for scale in (1, 100):
         x = scale * normal(BATCH, 9, WIDTH)
         whole = call(x, x, values)
-        if np.allclose(whole, values):
-            pytest.skip("returns its values unattended")
         attended = call(x, x, values, mask)
         assert not attended[:, 1, ~mask[1]].any()
         assert_near(attended[:, 0], whole[:, 0], 1e-5)
