@@ -114,19 +114,19 @@ def written_out(name, operator, hyperparameters, arrays, mask):
         for key, array in arrays.items()
         if key.startswith("weights/")
     }
-    kernel = importlib.import_module(definition(name)).kernel(
-        Drawn(
-            arrays["queries"],
-            arrays["keys"],
-            arrays["x"],
-            mask,
-            SCALE,
-            operator.causal,
-            weights,
-            hyperparameters,
-            operator,
-        )
+    module = importlib.import_module(definition(name))
+    drawn = Drawn(
+        arrays["queries"],
+        arrays["keys"],
+        arrays["x"],
+        mask,
+        SCALE,
+        operator.causal,
+        weights,
+        hyperparameters,
+        operator,
     )
+    kernel = module.kernel(drawn)
     if kernel.ndim == 4:
         kernel = kernel[..., None]
     biases = np.moveaxis(arrays["biases"], 3, 0)  # (reads, batch, heads, m)
@@ -140,6 +140,8 @@ def written_out(name, operator, hyperparameters, arrays, mask):
     outputs = np.einsum("bhnms,rbhms->rbhns", kernel, weights * values)
     if operator.divides:
         sums = np.einsum("bhnms,rbhms->rbhns", kernel, weights)
+        if hasattr(module, "least"):
+            sums = np.maximum(sums, module.least(drawn) @ weights)
         outputs = outputs / np.where(sums, sums, 1)
     outputs = np.einsum("rbhns->rbnhs", outputs)
     return outputs.reshape(READS, BATCH, -1, WIDTH)

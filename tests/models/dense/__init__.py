@@ -4,6 +4,9 @@
 (batch, heads, n, m), or (batch, heads, n, m, size) where each number of a head has a
 matrix of its own. It is written from the paper, not from the operator. Padding need not
 be left out of K, since its keys have no weight: only what reaches other keys' entries.
+
+`least(drawn)`, where an operator bounds what it divides by, gives a matrix: K w counts
+as no less than its product with w.
 """
 
 from collections.abc import Mapping

@@ -11,24 +11,20 @@ def kernel(drawn):
     return np.where(drawn.visible(), queries @ keys.swapaxes(-1, -2), 0)
 
 
-def gated(drawn):
-    """Equation 7: S_t = g_t S_(t-1) + (1 - g_t) phi(k_t) v_t^T, and z_t likewise."""
-    scores = kernel(drawn)
-    gates = drawn.x @ drawn.weights["gate_kernel"] + drawn.weights["gate_bias"]
-    gates = 1 / (1 + np.exp(-gates))  # (batch, n, heads)
-    length = gates.shape[1]
-    remembered = np.zeros_like(scores)
-    for j in range(length):
-        share = 1 - gates[:, j]
-        for i in range(j, length):
-            share = share * gates[:, i] if i > j else share
-            remembered[:, :, i, j] = share
-    return scores * remembered
+def least(drawn):
+    """What times w is the least that may be divided by, which the paper leaves open.
+
+    An estimate's deviation is at most 1 / sqrt(2 D) with D vectors: the variance of a
+    cosine, at most 1/2, by their number.
+    """
+    num_vectors = drawn.hyperparameters["num_vectors"]
+    return np.where(drawn.visible(), 1.0, 0.0) / np.sqrt(2 * num_vectors)
 
 
 def _vectors(drawn):
-    """w = sigma w~ of normal w~ and a learned sigma."""
-    return drawn.operator.vectors.astype("float64") * drawn.weights["deviation"]
+    """w = sigma w~ of normal w~ and a learned sigma, (heads, D, size)."""
+    vectors = drawn.operator.feature_map.vectors.astype("float64")
+    return vectors * drawn.weights["deviation"]
 
 
 def _unit(x):

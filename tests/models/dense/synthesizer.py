@@ -1,15 +1,22 @@
-"""softmax(B) without queries or keys, Tay et al. 2020, sections 3.1 to 3.4."""
+"""softmax(S) of scores that no key is needed for, Tay et al. 2020, section 3."""
 
 import numpy as np
 
-from tests.models.dense import softmax
+from tests.models.dense import masked_softmax
 
 
 def kernel(drawn):
-    """B of a variant, for keys that are visible."""
-    scores = SCORES[drawn.hyperparameters["kind"]](drawn)
-    scores = np.broadcast_to(scores, (*drawn.queries.shape[:3], drawn.keys.shape[2]))
-    return softmax(scores, drawn.visible())
+    """A softmax over keys that are visible; a mixture is one of scores.
+
+    The shares alpha of a mixture are positive and their sum is 1 (equation 5).
+    """
+    scores = SCORES[drawn.hyperparameters["scores"]](drawn)
+    if drawn.hyperparameters["mixture"]:
+        shares = np.exp(drawn.weights["shares"])  # (2, heads, 1, 1)
+        shares = shares / shares.sum(axis=0)
+        products = drawn.scale * drawn.queries @ drawn.keys.swapaxes(-1, -2)
+        scores = shares[0] * scores + shares[1] * products
+    return masked_softmax(scores, drawn.visible())
 
 
 def _random(drawn):
@@ -18,45 +25,42 @@ def _random(drawn):
     return drawn.weights["scores"][:, :length, :length]
 
 
-def _random_factored(drawn):
-    """R1 R2^T: section 3.3."""
+def _factorised_random(drawn):
+    """R1 R2^T."""
     length = drawn.keys.shape[2]
-    rows, columns = (
-        drawn.weights[f"{side}"][:, :length] for side in ("rows", "columns")
-    )
+    rows = drawn.weights["rows"][:, :length]
+    columns = drawn.weights["columns"][:, :length]
     return rows @ columns.swapaxes(-1, -2)
 
 
 def _dense(drawn):
-    """W2 relu(W1 x_i): equation 1."""
-    hidden = np.einsum("bnd,hdf->bhnf", drawn.x, drawn.weights["hidden_kernel"])
-    hidden = np.maximum(hidden + drawn.weights["hidden_bias"][:, None], 0)
+    """W2 relu(W1 x_i) + b, where W1 makes the query of a head: equation 1."""
+    hidden = np.maximum(drawn.queries, 0)
     scores = hidden @ drawn.weights["scores_kernel"]
     scores = scores + drawn.weights["scores_bias"][:, None]
     return scores[..., : drawn.keys.shape[2]]
 
 
-def _dense_factored(drawn):
-    """F_A(x_i) and F_B(x_i), repeated until they have as many numbers as keys."""
+def _factorised_dense(drawn):
+    """A_i of a numbers and B_i of b, tiled until each key has a pair of its own.
+
+    Tiled alike, as printed, few pairs would differ. So that no values repeat within a
+    block, one is repeated b times, number by number, and the other tiled a times.
+    """
+    hidden = np.maximum(drawn.queries, 0)
     a, b = (
-        np.einsum("bnd,hdf->bhnf", drawn.x, drawn.weights[name]) for name in ("a", "b")
+        hidden @ drawn.weights[f"{name}_kernel"]
+        + drawn.weights[f"{name}_bias"][:, None]
+        for name in "ab"
     )
-    scores = a[..., :, None] * b[..., None, :]
-    return scores.reshape(*a.shape[:3], -1)[..., : drawn.keys.shape[2]]
-
-
-def _mixture(drawn):
-    """Shares alpha, which sum to 1, of scores: equation 5."""
-    shares = np.exp(drawn.weights["shares"])
-    shares = shares / shares.sum(axis=0)
-    softmax_scores = drawn.scale * drawn.queries @ drawn.keys.swapaxes(-1, -2)
-    return shares[0] * _random(drawn) + shares[1] * softmax_scores
+    repeated = np.repeat(a, b.shape[-1], axis=-1)
+    tiled = np.tile(b, a.shape[-1])
+    return (repeated * tiled)[..., : drawn.keys.shape[2]]
 
 
 SCORES = {
     "random": _random,
-    "random-factored": _random_factored,
+    "factorised-random": _factorised_random,
     "dense": _dense,
-    "dense-factored": _dense_factored,
-    "mixture": _mixture,
+    "factorised-dense": _factorised_dense,
 }
