@@ -53,9 +53,14 @@ def correlation(left, right, size):
     Returns:
       That of the forward kernel, and that of the backward one, (heads, size, m + 1).
     """
-    left, right = (_by_channel(x, size) for x in (left, right))
-    products = multiplied(left, conjugate(right))
-    forward = [ops.sum(part, axis=(0, 2)) for part in products]
+    reads, spectra = left.shape[-1] // size, []
+    left, right = (ops.split(x, reads, axis=-1) for x in (left, right))
+    # Read by read: what all take together is fresh memory for each operation.
+    for factors in zip(left, right, strict=True):
+        left_part, right_part = (_by_channel(x, size) for x in factors)
+        products = multiplied(left_part, conjugate(right_part))
+        spectra.append([ops.sum(part, axis=(0, 2)) for part in products])
+    forward = [sum(parts) for parts in zip(*spectra, strict=True)]
     return forward, conjugate(forward)
 
 
