@@ -9,26 +9,25 @@ def kernel(drawn):
     """A softmax over the union of the three, in which a key stands once."""
     scores = drawn.scale * drawn.queries @ drawn.keys.swapaxes(-1, -2)
     blocks = np.arange(scores.shape[-1]) // drawn.hyperparameters["block"]
+    priorities = drawn.operator.priorities(blocks.max() + 1)
     met = np.zeros(scores.shape, bool)
-    for text, real in enumerate(drawn.mask):
-        real_blocks = set(blocks[real])
-        for head in range(scores.shape[1]):
-            for query, block in enumerate(blocks):
-                seen = _met(drawn, head, block, blocks.max() + 1, real_blocks)
-                met[text, head, query] = np.isin(blocks, list(seen))
+    for text, head in np.ndindex(scores.shape[:2]):
+        real_blocks = set(blocks[drawn.mask[text]])
+        for block in range(blocks.max() + 1):
+            keys = _met(block, priorities[head, block], real_blocks, drawn)
+            met[text, head, blocks == block] = np.isin(blocks, list(keys))
     return masked_softmax(scores, drawn.visible() & met)
 
 
-def _met(drawn, head, block, count, real_blocks):
+def _met(block, priorities, real_blocks, drawn):
     """Blocks of keys that a block of queries attends to."""
-    every = range(count)
-    num_global = drawn.hyperparameters["global_blocks"]
-    if block < num_global:
-        return set(every)
+    every = set(range(len(priorities)))
+    global_blocks = set(range(drawn.hyperparameters["global_blocks"]))
+    if block in global_blocks:
+        return every
     width = drawn.hyperparameters["window_blocks"]
     start = block - width // 2
-    met = set(range(num_global)) | (set(range(start, start + width)) & set(every))
-    # What is drawn at random is drawn among other blocks that have a token.
-    priorities = drawn.operator.priorities(count)[head, block]
+    met = global_blocks | (set(range(start, start + width)) & every)
+    # What is drawn at random is drawn among further blocks that have a token.
     candidates = sorted(real_blocks - met, key=lambda index: -priorities[index])
     return met | set(candidates[: drawn.hyperparameters["random_blocks"]])

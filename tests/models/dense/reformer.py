@@ -27,7 +27,7 @@ def kernel(drawn):
 
 def _buckets(keys, rotations, number):
     """Of a round: argmax of [x R, -x R], for several R as digits of one number."""
-    buckets = 0
+    buckets = np.zeros(len(keys), int)
     for rotation in rotations:
         turned = keys @ rotation[:, number].astype("float64")
         turned = np.concatenate([turned, -turned], axis=-1)
