@@ -181,7 +181,6 @@ def _lengths(queries, keys):
 
 
 def _transposed_times(kernel, x):
-    # In one operation: a transposed n x n array never exists, traced or not. TensorFlow
-    # takes up to half the time where the small factor comes first.
+    # In one operation: a transposed n x n array never exists, traced or not.
     outer = "bhcdef"[: len(kernel.shape) - 2]
-    return ops.einsum(f"{outer}qv,{outer}qk->{outer}kv", x, kernel)
+    return ops.einsum(f"{outer}qk,{outer}qv->{outer}kv", kernel, x)
