@@ -181,6 +181,7 @@ def _lengths(queries, keys):
 
 
 def _transposed_times(kernel, x):
-    # In one operation: a transposed n x n array never exists, traced or not.
+    # In one operation: a transposed n x n array never exists, traced or not. TensorFlow
+    # takes up to half the time where the small factor comes first.
     outer = "bhcdef"[: len(kernel.shape) - 2]
-    return ops.einsum(f"{outer}qk,{outer}qv->{outer}kv", kernel, x)
+    return ops.einsum(f"{outer}qv,{outer}qk->{outer}kv", x, kernel)
