@@ -10,6 +10,7 @@ from evaluation.run import Run
 from models.convert import with_attention
 from models.layers.embedding import PADDING_ID
 from models.layers.rotation_dense import RotationDense
+from models.transevolve.encoder import TransEvolveEncoder
 
 
 class BlockEvolution(NamedTuple):
@@ -69,8 +70,9 @@ def evolution(run: Run, text: str) -> Evolution:
       UserError: if the run is none of TransEvolve with a softmax, or the text has no
         token.
     """
-    blocks = getattr(getattr(run.model, "encoder", None), "blocks", [])
-    if not blocks or run.config.model.attention.name not in ("factored", "literal"):
+    is_transevolve = isinstance(getattr(run.model, "encoder", None), TransEvolveEncoder)
+    softmaxes = ("factored", "literal")
+    if not is_transevolve or run.config.model.attention.name not in softmaxes:
         raise UserError(
             f"--workdir={run.workdir}: expected a TransEvolve run with a softmax, "
             f"found {run.config.variant}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import keras
 
 from benchmarks.models import LITERAL, model_config
+from configs import ag_news, char_imdb, imdb, listops, wmt14_en_de
 from configs.published import TRANSLATION_PARAMETERS
 from data import DATASETS
 from data.tokenizers.bytes import ByteTokenizer
@@ -20,15 +21,15 @@ from models import (
 
 BERT_UNCASED = 30_522
 SUBWORDS = 32_000
-# Task: the dataset, and the size of its vocabulary.
+# Task: its config, and the size of its vocabulary.
 CLASSIFICATION = {
-    "ag_news": ("ag_news", BERT_UNCASED),
-    "imdb": ("imdb", BERT_UNCASED),
+    "ag_news": (ag_news, BERT_UNCASED),
+    "imdb": (imdb, BERT_UNCASED),
     "listops": (
-        "listops",
+        listops,
         SymbolTokenizer(DATASETS["listops"].SYMBOLS).vocabulary_size,
     ),
-    "char_imdb": ("imdb", ByteTokenizer.vocabulary_size),
+    "char_imdb": (char_imdb, ByteTokenizer.vocabulary_size),
 }
 
 
@@ -37,25 +38,29 @@ def measure() -> Iterator[dict]:
 
     `parameters` is what the model trains; `parameters_literal`, where the variant has a
     literal form, what it holds in that one, in which the paper counts; `published` is
-    in millions. Both of the paper's WMT tasks have the same model.
+    in millions. Both of the paper's WMT tasks have the same model. Weights by position
+    are those of the longest texts of the task.
     """
     names = [name for name in variants() if not name.endswith(LITERAL)]
     for name in names:
         if can_decode(model_config(name, "base")):
-            row = _row("wmt14", name, "base", build_encoder_decoder, SUBWORDS)
+            data = wmt14_en_de.get_config().data
+            row = _row("wmt14", name, "base", data, build_encoder_decoder, SUBWORDS)
             if name in TRANSLATION_PARAMETERS:
                 row["published"] = TRANSLATION_PARAMETERS[name]
             yield row
-    for task, (dataset, vocabulary_size) in CLASSIFICATION.items():
-        sizes = vocabulary_size, len(DATASETS[dataset].CLASS_NAMES)
+    for task, (config, vocabulary_size) in CLASSIFICATION.items():
+        data = config.get_config().data
+        sizes = vocabulary_size, len(DATASETS[data.dataset].CLASS_NAMES)
         for name in names:
             if can_encode(model_config(name, "small")):
-                yield _row(task, name, "small", build_classifier, *sizes)
+                yield _row(task, name, "small", data, build_classifier, *sizes)
 
 
-def _row(task, name, size, build, *sizes):
+def _row(task, name, size, data, build, *sizes):
     def count(name):
-        return count_parameters(build(model_config(name, size), *sizes))
+        config, length = model_config(name, size), data.max_length
+        return count_parameters(build(config, *sizes, max_length=length))
 
     row = {"benchmark": "params", "task": task, "model": name, "size": size}
     # Shapes are enough, and values take long to draw.

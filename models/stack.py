@@ -52,10 +52,10 @@ class Stack(keras.layers.Layer):
         """What comes after the last layer."""
         return keras.layers.Identity(dtype=self.dtype_policy, name="output_norm")
 
-    def build(self, x_shape, encoded_shape=None):
+    def build(self, input_shape):
         for layer in (*self.layers, self.output_norm):
             if not layer.built:
-                layer.build(x_shape)
+                layer.build(input_shape)
 
     def get_config(self):
         return {
@@ -95,6 +95,9 @@ class DecoderStack(Stack):
 
     What it keeps in decoding is a list with what each layer keeps.
     """
+
+    def build(self, x_shape, encoded_shape=None):
+        super().build(x_shape)
 
     def call(self, x, encoded, target_mask=None, source_mask=None, training=None):
         """Decodes (batch, target, width) for a source (batch, source, width)."""

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from models import variant_config, variants
+from models import ARCHITECTURES, FIELDS, variant_config, variants
 from reproduction.records import Record
 from training.config import flatten
 
@@ -21,6 +21,12 @@ IMMATERIAL = {
 NAMES = {"task", "variant", "seed"}
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 ABSENT = "no such field"
+# Not all models have all of these; one that no flag has set says nothing.
+CHOICES = {
+    f"model.{name}"
+    for architecture in ARCHITECTURES.values()
+    for name in (*FIELDS, *architecture.fields)
+}
 
 
 def group(records: list[Record]) -> dict[tuple[str, str], list[Record]]:
@@ -101,8 +107,10 @@ def _deciding(record):
     except KeyError:  # of another version
         variant = {}
     fields = {name: in_words(value) for name, value in variant.items()}
+    flat = flatten(record.config)
+    unset = {name for name in CHOICES if flat.get(name) is None}
     return {
         name: value
         for name, value in settings(record).items()
-        if name not in IMMATERIAL and value != fields.get(name)
+        if name not in IMMATERIAL | unset and value != fields.get(name)
     }

@@ -38,7 +38,7 @@ BADGES = {
     UNFINISHED: "idle",
 }
 PNG = b"\x89PNG\r\n\x1a\n"
-SHORT = 28  # characters of a cell that stays on one line
+SHORT = 30  # characters of a cell that stays on one line
 WIDE = 1.6  # times as wide as high: too small on a phone, so it scrolls there
 # Of all logs together, in characters, and the most of one run and of one line.
 ALL_LOGS, LOG, LINE = 1_500_000, 4_000, 300

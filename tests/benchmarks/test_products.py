@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import models
+from models import can_encode
 from models.attention import causal_chunks, linear
 from models.attention.causal_chunks import CHUNK
 from models.products import operations
@@ -48,14 +49,16 @@ def _product_operations(operation):
 
 
 def stated(name, batch_size, length):
-    return models.products(models.build(name, "small"), batch_size, length)
+    model = models.build(name, "small", length=length)
+    return models.products(model, batch_size, length)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_counted_operations_are_those_of_the_graph(name, monkeypatch):
     monkeypatch.setattr(models, "variant_config", shallow_variant)
     config = models.model_config(name, "small")
-    model = models.build(name, "small")
+    causal = not can_encode(config)
+    model = models.build(name, "small", causal, LENGTH)
     if not hasattr(model.encoder, "products"):
         pytest.skip("states no products")
     products = models.products(model, BATCH, LENGTH)

@@ -58,7 +58,7 @@ def test_dead_weights_have_no_gradient():
 
     found = gradients(model, loss)
     dead = [name for name in found if name.endswith("key_time_kernel")]
-    assert len(dead) == model.encoder.num_blocks
+    assert len(dead) == len(model.encoder.layers)
     for name in dead:
         live = found[name.replace("key_time_kernel", "query_time_kernel")]
         assert np.linalg.norm(found[name]) < 1e-5 * np.linalg.norm(live)

@@ -71,7 +71,7 @@ def parse(*arguments, config=LISTOPS):
         ("kind=other", "kind: expected one of classification, translation, found"),
         (
             "variant=transformr",
-            "variant: expected one of transformer, .*the nearest of",
+            "variant: expected one of transformer, transformer-",
         ),
     ],
 )
