@@ -55,6 +55,16 @@ def is_future(num_queries, num_keys):
     return positions[:, None] < ops.arange(num_keys)[None, :]
 
 
+def check_a_query_for_each_key(name, x, context):
+    """Raises `ValueError`, in the name of an attention, if the lengths of (batch, n, d)
+    and (batch, m, d) differ."""
+    if x.shape[1] != context.shape[1]:
+        raise ValueError(
+            f"{name} needs a query for each key, got {x.shape[1]} queries and "
+            f"{context.shape[1]} keys"
+        )
+
+
 def num_earlier(num_queries, num_keys):
     """Keys before the first query's own, in causal attention.
 

@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from models.attention.heads import check_a_query_for_each_key
+
 # Of what is computed and not used: it keeps the projections, forward and backward, and
 # is nothing beside a value.
 TRACE = 1e-20
@@ -23,10 +25,6 @@ class Unattending:
         Raises:
           ValueError: if there are not as many queries as keys.
         """
-        if x.shape[1] != context.shape[1]:
-            raise ValueError(
-                f"NoAttention needs a query for each key, got {x.shape[1]} queries and "
-                f"{context.shape[1]} keys"
-            )
+        check_a_query_for_each_key("NoAttention", x, context)
         sums = ops.mean(sum(projected), axis=1, keepdims=True)
         return TRACE * sums[..., : self.hidden_dim]

@@ -7,7 +7,13 @@ from keras import ops
 from common.fields import integer
 from models.attention import sorted_chunks
 from models.attention.feature_maps import draw_vectors
-from models.attention.heads import LOWEST, MASKED, largest, transpose
+from models.attention.heads import (
+    LOWEST,
+    MASKED,
+    check_a_query_for_each_key,
+    largest,
+    transpose,
+)
 from models.attention.operator import DividedOperator
 from models.attention.sorted_chunks import joined, taken, with_chunk_before
 from models.gradients import custom_gradient
@@ -94,11 +100,7 @@ class ReformerOperator(DividedOperator):
         Raises:
           ValueError: if there are not as many queries as keys.
         """
-        if x.shape[1] != context.shape[1]:
-            raise ValueError(
-                f"reformer needs a query for each key, got {x.shape[1]} queries and "
-                f"{context.shape[1]} keys"
-            )
+        check_a_query_for_each_key("reformer", x, context)
         return (ops.ones(ops.shape(x)[:2], "bool") if mask is None else mask,)
 
     def inputs(self, queries, keys, further=()):
