@@ -8,6 +8,10 @@ from keras import ops
 from models.transformer.attention import ProjectedAttention
 from tests.models import gradients
 from tests.models.builders import numpy, randomize
+from tests.models.operator_checks import (
+    assert_dynamic_lengths_serve,
+    assert_mixed_precision_is_near,
+)
 
 BATCH, LENGTH, WIDTH, HEADS = 2, 9, 16, 2
 
@@ -80,29 +84,12 @@ def test_sums_of_keys_are_at_first_as_large_as_keys():
 
 def test_mixed_precision_gives_nearly_the_same():
     layer, mixed = randomize(make()), make(dtype="mixed_bfloat16")
-    mixed.set_weights(layer.get_weights())
-    x = text()
-    attended = mixed(x, x).attended
-    assert keras.backend.standardize_dtype(attended.dtype) == "bfloat16"
-    np.testing.assert_allclose(
-        numpy(ops.cast(attended, "float32")),
-        numpy(layer(x, x).attended),
-        rtol=0,
-        atol=0.05,
-    )
+    assert_mixed_precision_is_near(layer, mixed, text())
 
 
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="lengths are static elsewhere"
 )
 def test_a_length_may_be_known_only_when_it_runs():
-    import tensorflow as tf
-
     layer = randomize(make())
-    call = tf.function(
-        lambda x: layer(x, x).attended,
-        input_signature=[tf.TensorSpec((None, None, WIDTH))],
-    )
-    for length in (LENGTH, 4):
-        x = text(length)
-        np.testing.assert_allclose(call(x), layer(x, x).attended, rtol=0, atol=1e-6)
+    assert_dynamic_lengths_serve(layer, [text(LENGTH), text(4)])

@@ -15,6 +15,10 @@ from models.transformer.attention import ProjectedAttention
 from tests.models import gradients, test_operators
 from tests.models.builders import numpy, randomize
 from tests.models.graphs import taken_operations
+from tests.models.operator_checks import (
+    assert_dynamic_lengths_serve,
+    assert_mixed_precision_is_near,
+)
 from tests.models.test_operators import BATCH, HEADS, LENGTH, READS, SIZE, WIDTH
 
 RANKS = {"factorised-random": {"rank": 3}}
@@ -215,16 +219,7 @@ def test_lengths_that_it_has_no_weights_for_are_refused(scores):
 @EACH
 def test_mixed_precision_gives_nearly_the_same(scores):
     layer, mixed = attention(scores), attention(scores, dtype="mixed_bfloat16")
-    mixed.set_weights(layer.get_weights())
-    x = text()
-    attended = mixed(x, x).attended
-    assert keras.backend.standardize_dtype(attended.dtype) == "bfloat16"
-    np.testing.assert_allclose(
-        numpy(ops.cast(attended, "float32")),
-        numpy(layer(x, x).attended),
-        rtol=0,
-        atol=0.05,
-    )
+    assert_mixed_precision_is_near(layer, mixed, text())
 
 
 @pytest.mark.skipif(
@@ -232,13 +227,5 @@ def test_mixed_precision_gives_nearly_the_same(scores):
 )
 @EACH
 def test_a_length_may_be_known_only_when_it_runs(scores):
-    import tensorflow as tf
-
     layer = attention(scores, use="causal", mixture=True)
-    call = tf.function(
-        lambda x: layer(x, x).attended,
-        input_signature=[tf.TensorSpec((None, None, WIDTH))],
-    )
-    for length in (LENGTH, 5):
-        x = text(length)
-        np.testing.assert_allclose(call(x), layer(x, x).attended, rtol=0, atol=1e-6)
+    assert_dynamic_lengths_serve(layer, [text(LENGTH), text(5)])
