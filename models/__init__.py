@@ -13,6 +13,7 @@ import keras
 from common.errors import known_names
 from common.fields import choice, fail, integer, optional, rate
 from models.architecture import Architecture
+from models.bag_of_words import ARCHITECTURE as BAG_OF_WORDS
 from models.classifier import SequenceClassifier
 from models.encoder_decoder import EncoderDecoder
 from models.layers.embedding import POSITIONS
@@ -23,6 +24,7 @@ from models.transformer import ARCHITECTURE as TRANSFORMER
 ARCHITECTURES: dict[str, Architecture] = {
     "transevolve": TRANSEVOLVE,
     "transformer": TRANSFORMER,
+    "bag-of-words": BAG_OF_WORDS,
 }
 DTYPES = ("float32", "mixed_bfloat16")
 # What the `model` part of a config holds for every architecture.

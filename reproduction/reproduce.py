@@ -4,10 +4,15 @@ import logging
 import re
 import time
 from collections import Counter
+from typing import NamedTuple
 
 from common.errors import UserError, known_names
-from common.paths import make_local_path, make_path, write_whole
-from common.paths import check_writable_file
+from common.paths import (
+    check_writable_file,
+    make_local_path,
+    make_path,
+    write_whole,
+)
 from models import variants
 from reproduction import measure, plan, records, tables
 from reproduction.experiment import Experiment, Folder
@@ -27,6 +32,20 @@ MOST_SEEDS = 1000
 SECONDS_BETWEEN_RESULTS = 600
 
 logger = logging.getLogger("transevolve")
+
+
+class _Shown(NamedTuple):
+    """What tables show.
+
+    Attributes:
+      experiments: {table: {name: experiment}}, whether it has been run or not.
+      results: of these.
+      damaged: why others are left out, as `records.survey` says.
+    """
+
+    experiments: dict[str, dict[str, Experiment]]
+    results: Results
+    damaged: dict[str, str]
 
 
 class Reproduction:
@@ -77,11 +96,11 @@ class Reproduction:
             self.scale = self.scale._replace(variants=chosen, systems={})
         self.folder = Folder(output, scale, data_dir)
         self._written = time.monotonic()
-        is_chosen = _pattern(only)
+        self._is_chosen = _pattern(only)
         usual = tables.experiments(self.tables, self.scale)
-        self.experiments = [one for one in usual if is_chosen(one.name)]
+        self.experiments = [one for one in usual if self._is_chosen(one.name)]
         measured = MEASURED if tables.TIMED & set(self.tables) else ()
-        self._to_measure = [name for name in measured if is_chosen(name)]
+        self._to_measure = [name for name in measured if self._is_chosen(name)]
         if not self.experiments and not self._to_measure:
             names = [one.name for one in usual[:3]]
             raise UserError(
@@ -110,7 +129,10 @@ class Reproduction:
                 expected = f"expected a seed below {MOST_SEEDS:,}"
                 logger.warning("left out: %s: %s", path, expected)
         after_each = self._write_now_and_then
-        failed = run_all(self.experiments, self.folder, strategy, tpu, after_each)
+        failed, begun = [], set()
+        while left := [one for one in self._to_run() if one.name not in begun]:
+            failed += run_all(left, self.folder, strategy, tpu, after_each)
+            begun |= {one.name for one in left}
         jobs = measure.jobs(self.scale, self.folder.results, self._to_measure)
         failed += do_all(jobs, after_each)
         self.write()
@@ -118,16 +140,15 @@ class Reproduction:
 
     def sheets(self) -> list[Sheet]:
         """The tables that were asked for, of what has been run so far."""
-        by_name, _ = self._read(self._to_show())
-        return self._sheets(self.tables, by_name)
+        return self._sheets(self.tables, self._read().results)
 
     def write(self) -> None:
         """Writes each table as Markdown, JSON and CSV, curves, and the report."""
         self._written = time.monotonic()
-        folder, experiments = self.folder.results, self._to_show()
-        by_name, damaged = self._read(experiments)
+        folder, (experiments, results, damaged) = self.folder.results, self._read()
+        by_name = results.records
         shown = self._with_runs(experiments, by_name)
-        sheets = self._sheets(shown, by_name)
+        sheets = self._sheets(shown, results)
         for sheet in sheets:
             write_whole(folder / f"{sheet.name}.md", sheet.markdown())
             write_whole(folder / f"{sheet.name}.json", sheet.json())
@@ -139,7 +160,7 @@ class Reproduction:
             curves = self._curves(members)
             sheets.append(Sheet("curves", "Learning curves", [], [], [], curves))
         notes = [self.scale.meaning]
-        if sentence := plan.accuracy_of_plan(self.experiments, self.folder, by_name):
+        if sentence := plan.accuracy_of_plan(self._to_run(), self.folder, by_name):
             logger.info("%s", sentence)
             notes.append(sentence)
         title = f"TransEvolve: tables at scale {self.scale.name}"
@@ -181,24 +202,33 @@ class Reproduction:
         before = [1 + seed for seed, _ in self._seeds() if seed < MOST_SEEDS]
         return scale.with_seeds(max([self.seeds or 0, *before]))
 
-    def _to_show(self) -> dict[str, dict[str, Experiment]]:
-        """{table: {name: what it shows}}, whether that has been run or not."""
-        shown = {}
-        for table in tables.TABLES:
-            runs = tables.experiments([table], self._shown_scale(table))
-            shown[table] = {one.name: one for one in runs}
-        return shown
+    def _to_run(self) -> list[Experiment]:
+        """What there is to run by now: which runs follow may depend on what trials
+        gave."""
+        usual = tables.experiments(self.tables, self.scale, self._read().results)
+        return [one for one in usual if self._is_chosen(one.name)]
 
-    def _read(self, experiments):
-        """Records by name, and why others are left out, as `records.survey` says."""
+    def _read(self) -> "_Shown":
+        """What tables show of what lies there."""
         folder = self.folder.runs
-        names = {name for of_table in experiments.values() for name in of_table}
-        survey = records.read_each((folder / name for name in names), folder)
-        return {record.name: record for record in survey.records}, survey.damaged
+        records_by_name, damaged, read = {}, {}, set()
+        while True:
+            results = Results(records_by_name, self.folder)
+            experiments = {}
+            for table in tables.TABLES:
+                runs = tables.experiments([table], self._shown_scale(table), results)
+                experiments[table] = {one.name: one for one in runs}
+            names = {name for one in experiments.values() for name in one} - read
+            if not names:
+                return _Shown(experiments, results, damaged)
+            # Their records may say which runs are shown beside.
+            survey = records.read_each((folder / name for name in names), folder)
+            records_by_name |= {record.name: record for record in survey.records}
+            damaged |= survey.damaged
+            read |= names
 
-    def _sheets(self, shown, by_name):
+    def _sheets(self, shown, results):
         self.folder.results.mkdir(parents=True, exist_ok=True)
-        results = Results(by_name, self.folder)
         return [
             sheet
             for table in shown

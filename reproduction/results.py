@@ -51,8 +51,12 @@ def rows_of(scale: Scale) -> list[str]:
 
 
 def systems_of(scale: Scale, published: Iterable[str]) -> list[str]:
-    """The variants of a scale that are among other systems' published names."""
+    """The variants of a scale that are other systems, in the order of published names.
+
+    A system that nobody published figures of comes last.
+    """
     names = [SYSTEMS[name] for name in published if name in SYSTEMS]
+    names += [variant for variant in scale.systems if system(variant) is None]
     return [variant for variant in names if variant in scale.systems]
 
 

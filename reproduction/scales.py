@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from configs.published import SYSTEMS
 from models import variants
+from models.bag_of_words import BAG_OF_WORDS
 from reproduction.experiment import Experiment
 
 
@@ -17,7 +18,8 @@ class Scale(NamedTuple):
         fidelity table.
       tasks: {task of the paper: how it runs}.
       variants: {variant that runs: what it changes}.
-      systems: the same, of variants that are other systems of the paper's tables.
+      systems: the same, of variants that are other systems of the paper's tables, or
+        beside them.
       learning_rates: (lr_max, warm-up) of Figure 2.
       fidelity: {task: how it runs in the fidelity table}.
       timing: arguments of the speed benchmark.
@@ -43,7 +45,10 @@ class Scale(NamedTuple):
 
     def with_seeds(self, seeds: int | None) -> "Scale":
         """Returns this scale with so many runs of each kind, or as it is for None."""
-        return self._replace(seeds=seeds, fidelity_seeds=seeds) if seeds else self
+        if not seeds:
+            return self
+        tasks = {name: one._replace(seeds=0) for name, one in self.tasks.items()}
+        return self._replace(seeds=seeds, fidelity_seeds=seeds, tasks=tasks)
 
     def each_seed(
         self, task: Experiment, variant: str, seeds: int | None = None, **changed
@@ -53,16 +58,18 @@ class Scale(NamedTuple):
         Args:
           task: how it runs.
           variant: of the model.
-          seeds: how many, if not `seeds` of the scale.
+          seeds: how many, if not those of the task or else of the scale.
           **changed: as for `Experiment.changed`, what the runs change beside.
         """
         usual = {**self.systems, **self.variants}.get(variant, {})
         one = task.changed(usual, variant=variant).changed(**changed)
-        return [one._replace(seed=seed) for seed in range(seeds or self.seeds)]
+        seeds = seeds or task.seeds or self.seeds
+        return [one._replace(seed=seed) for seed in range(seeds)]
 
 
 PAPER_VARIANTS = {name: {} for name in variants(in_paper=True)}
-PAPER_SYSTEMS = {name: {} for name in SYSTEMS.values()}
+# And what every classification is to be measured against.
+PAPER_SYSTEMS = {name: {} for name in (*SYSTEMS.values(), BAG_OF_WORDS)}
 
 
 FOLDERS = {
@@ -81,11 +88,19 @@ def _task(task, preset="paper", changes=None, **attributes):
     return Experiment(task, task, preset, changes or {}, folders, **attributes)
 
 
-def _classification(changes: dict[str, dict]) -> dict[str, Experiment]:
-    """By the presets `laptop`, with changes for each task; ListOps is generated."""
+def _classification(
+    changes: dict[str, dict], learning_rates: dict[str, tuple] | None = None
+) -> dict[str, Experiment]:
+    """By the presets `laptop`, with changes for each task, and learning rates to try.
+
+    ListOps is generated.
+    """
     attributes = {"needs_folder": True, "test_at_validations": True}
     tasks = {
-        task: _task(task, "laptop", changes[task], **attributes) for task in changes
+        task: _task(task, "laptop", changes[task], **attributes)._replace(
+            learning_rates=(learning_rates or {}).get(task, ())
+        )
+        for task in changes
     }
     listops = tasks["listops"]._replace(folders=(), needs_folder=False)
     return {**tasks, "listops": listops}

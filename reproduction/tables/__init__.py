@@ -2,14 +2,16 @@
 
 To add one, write its module with these two functions, and name it here:
 
-  rows(scale): for each row the cells that say what it is, and the list of `Experiment`
-    that fills it.
+  rows(scale, results): for each row the cells that say what it is, and the list of
+    `Experiment` that fills it. Which these are may depend on the `Results` so far; with
+    None for them, it is all runs that there may be.
   sheets(scale, results): what it shows of these rows, a list of `Sheet`. It draws its
     pictures, too, into the folder of the `Results`.
 """
 
 from common.errors import UserError
 from reproduction.experiment import Experiment
+from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.tables import (
     classification,
@@ -45,7 +47,15 @@ def named(name: str) -> tuple[str, ...]:
     return ALL if name == "all" else (name,)
 
 
-def experiments(tables, scale: Scale) -> list[Experiment]:
-    """The runs of named tables; one that several share is there once."""
-    rows = [row for table in tables for row in TABLES[table].rows(scale)]
+def experiments(
+    tables, scale: Scale, results: Results | None = None
+) -> list[Experiment]:
+    """The runs of named tables; one that several share is there once.
+
+    Args:
+      tables: keys of `TABLES`.
+      scale: that they have.
+      results: as `rows` of a table takes them.
+    """
+    rows = [row for table in tables for row in TABLES[table].rows(scale, results)]
     return list({one.name: one for _, runs in rows for one in runs}.values())

@@ -7,6 +7,7 @@ from reproduction.results import Results, is_whole, rows_of, system, systems_of
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, mean_score, verdict
 from reproduction.sheet import DEVIATIONS, Column, Sheet
+from reproduction.tuning import Tuning, tune
 
 TASKS = ["ag_news", "imdb"]
 COLUMNS = [
@@ -23,6 +24,8 @@ COLUMNS = [
     Column("last", "last epoch", 2, is_mean=True),
     Column("runs", "runs", 0),
     Column("parameters", "parameters", 0),
+    Column("rate", "lr_max", 3),
+    Column("rates", "validation accuracy % by lr_max"),
     Column("fidelity", "profile"),
     Column("system", "published as"),
 ]
@@ -36,22 +39,35 @@ NOTES = [
     "The published figures of the Transformer and of the other systems are from other "
     "papers, in other settings.",
 ]
+TUNED = (
+    "Each model has the learning rate with which a run of its first seed was best on "
+    "validation data. All models have the same choice of rates."
+)
 
 
-def rows(scale: Scale, tasks: list[str] = TASKS) -> list[tuple[dict, list]]:
+def rows(
+    scale: Scale, results: Results | None = None, tasks: list[str] = TASKS
+) -> list[tuple[dict, list]]:
     """See `reproduction.tables`; every variant of the scale, and the systems of a task.
 
     Models of the paper that do not run here have rows too.
     """
-    cells = []
+    return [(cells, one.runs) for cells, one in _tuned(scale, results, tasks)]
+
+
+def _tuned(scale, results, tasks):
+    """(cells that say what it is, `Tuning`) of each row."""
+    rows = []
     for task in tasks:
         systems = systems_of(scale, OTHER_ACCURACY[task])
         run = dict.fromkeys([*scale.variants, *systems])
         absent = [name for name in OTHER_ACCURACY[task] if SYSTEMS.get(name) not in run]
         for model in dict.fromkeys([*rows_of(scale), *run, *absent]):
-            runs = scale.each_seed(scale.tasks[task], model) if model in run else []
-            cells.append(({"task": task, "model": model}, runs))
-    return cells
+            tuning = Tuning([])
+            if model in run:
+                tuning = tune(scale, scale.tasks[task], model, results)
+            rows.append(({"task": task, "model": model}, tuning))
+    return rows
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
@@ -64,9 +80,10 @@ def accuracies(
 ) -> Sheet:
     """The sheet of the rows of some tasks."""
     filled, parts, generated = [], set(), set()
-    for cells, runs in rows(scale, tasks):
-        records = results.finished(runs)
-        filled.append(cells | _figures(**cells, scale=scale, records=records))
+    for cells, tuning in _tuned(scale, results, tasks):
+        records = results.finished(tuning.filling)
+        figures = _figures(**cells, scale=scale, records=records)
+        filled.append(cells | figures | _rates(tuning))
         if not all(is_whole(cells["task"], record) for record in records):
             parts.add(cells["task"])
         if any(record.config["data"]["source"] == "generate" for record in records):
@@ -74,6 +91,7 @@ def accuracies(
     notes = [
         scale.meaning,
         *NOTES,
+        *[TUNED] * any(scale.tasks[task].learning_rates for task in tasks),
         *results.absences({task: scale.tasks[task] for task in tasks}),
         *(f"{task} was run on a part of its data." for task in sorted(parts)),
         *(
@@ -83,6 +101,12 @@ def accuracies(
         ),
     ]
     return Sheet(name, title, COLUMNS, filled, notes)
+
+
+def _rates(tuning):
+    """The cells on learning rates, of a task that tries some."""
+    scores = (f"{rate:g}: {100 * x:.1f}" for rate, x in tuning.scores.items())
+    return {"rate": tuning.rate, "rates": ", ".join(scores) or None}
 
 
 def _figures(task, model, scale, records):

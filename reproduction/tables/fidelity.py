@@ -40,7 +40,7 @@ COLUMNS = [
 BY_CHANCE = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
-def rows(scale: Scale) -> list[tuple[dict, list]]:
+def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
     """See `reproduction.tables`; the paper's profile is the first one of a model."""
     cells = []
     for task, model in itertools.product(scale.fidelity, _models(scale)):
@@ -70,7 +70,7 @@ def _models(scale):
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
     filled, panels, of_paper = [], {}, {}
-    for row, runs in rows(scale):
+    for row, runs in rows(scale, results):
         task, model, profile = row.values()
         records = [one for one in results.finished(runs) if one.validations]
         if profile == PAPER:

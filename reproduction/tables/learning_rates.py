@@ -28,7 +28,7 @@ COLUMNS = [
 ]
 
 
-def rows(scale: Scale) -> list[tuple[dict, list]]:
+def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
     """See `reproduction.tables`; those of the config's own pair are table 2's runs."""
     model = VARIANT if VARIANT in scale.variants else next(iter(scale.variants))
     cells = []
@@ -53,7 +53,7 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     tasks = {task: scale.tasks[task] for task in TASKS}
     average = tasks["wmt14_en_de"].average_checkpoints
     filled = []
-    for row, runs in rows(scale):
+    for row, runs in rows(scale, results):
         records = results.finished(runs)
         tested = [record.results[result_name("test", average)] for record in records]
         best = [max(x[AS_PUBLISHED] for x in one["checkpoints"]) for one in tested]

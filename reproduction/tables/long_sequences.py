@@ -46,9 +46,9 @@ PICTURES = {
 }
 
 
-def rows(scale: Scale) -> list[tuple[dict, list]]:
+def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
     """See `reproduction.tables`."""
-    return classification.rows(scale, TASKS)
+    return classification.rows(scale, results, TASKS)
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:

@@ -64,7 +64,7 @@ STANDS_IN = (
 )
 
 
-def rows(scale: Scale) -> list[tuple[dict, list]]:
+def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
     """See `reproduction.tables`."""
     cells = []
     for task, languages, test_set, split in TEST_SETS:
@@ -84,7 +84,8 @@ def rows(scale: Scale) -> list[tuple[dict, list]]:
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
     filled = [
-        row | _figures(row, scale, results.finished(runs)) for row, runs in rows(scale)
+        row | _figures(row, scale, results.finished(runs))
+        for row, runs in rows(scale, results)
     ]
     notes = [
         scale.meaning,

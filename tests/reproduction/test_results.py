@@ -130,6 +130,28 @@ def test_seeds_of_before_are_shown(made):
         assert [row["runs"] for row in found] == [3]
 
 
+def test_other_seeds_run_when_a_rate_was_chosen(made, monkeypatch):
+    task = SMOKE.tasks["imdb"]._replace(learning_rates=(0.1, 0.2), seeds=2)
+    scale = SMOKE._replace(tasks={**SMOKE.tasks, "imdb": task})
+    monkeypatch.setitem(SCALES, "smoke", scale)
+    reproduction, ran = made("3", only="imdb/transformer/"), []
+
+    def run_all(experiments, folder, *_):
+        for one in experiments:
+            workdir = leave(one, folder)
+            is_best = one.choice == "lr-0.2"
+            row = {"split": "validation", "step": 4, "accuracy": 0.5 + 0.1 * is_best}
+            (workdir / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+        ran.append([(one.choice, one.seed) for one in experiments])
+        return []
+
+    monkeypatch.setattr(reproducing, "run_all", run_all)
+    assert reproduction.run("one_device") == []
+    assert ran == [[("lr-0.1", 0), ("lr-0.2", 0)], [("lr-0.2", 1)]]
+    (row,) = rows(made("3"), task="imdb", model="transformer")
+    assert (row["runs"], row["rate"]) == (2, 0.2)
+
+
 @pytest.mark.parametrize("seeds", [0, -1, 1001, 1_000_000_000])
 def test_more_seeds_than_anybody_runs_are_refused(made, seeds):
     with pytest.raises(UserError, match=f"^--seeds: .* 1 to 1,000, found {seeds}$"):
