@@ -15,6 +15,7 @@ from models.attention.sinkhorn import SinkhornOperator
 from models.attention.softmax import SoftmaxOperator
 from models.attention.state_space import StateSpaceOperator
 from models.attention.synthesizer import SynthesizerOperator
+from models.attention.talking_heads import TalkingHeadsOperator
 
 OPERATORS: dict[str, type[Operator]] = {
     "softmax": SoftmaxOperator,
@@ -28,4 +29,5 @@ OPERATORS: dict[str, type[Operator]] = {
     "rfa": RfaOperator,
     "rfa-gated": GatedRfaOperator,
     "state-space": StateSpaceOperator,
+    "talking-heads": TalkingHeadsOperator,
 }

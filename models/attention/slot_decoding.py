@@ -90,7 +90,7 @@ class SlotDecoding(SourceDecoding):
             rows, slots = ops.shape(all_biases)[2:]
             all_biases = ops.reshape(all_biases, (batch, heads, reads, rows, slots))
             cache = cache._replace(biases=biases)
-        weights = _weights(keys.scores(queries), all_biases, visible)
+        weights = self.slot_weights(keys.scores(queries), all_biases, visible)
         return Step(weights, cache._replace(keys=keys))
 
     def read_step(self, state, number, values):
@@ -113,28 +113,30 @@ class SlotDecoding(SourceDecoding):
         """See `SourceDecoding.read_source`."""
         scores = ops.matmul(queries, ops.swapaxes(cache.keys, 2, 3))
         biases = cache.biases
-        weights = _weights(scores, None if biases is None else biases[:, :, :, None])
+        biases = None if biases is None else biases[:, :, :, None]
+        weights = self.slot_weights(scores, biases)
         batch, heads, reads, beams, source = ops.shape(weights)
         weights = ops.reshape(weights, (batch, heads, reads * beams, source))
         attended = merge_heads(ops.matmul(weights, cache.values))
         return ops.split(attended, reads, axis=1)
 
+    def slot_weights(self, scores, biases, visible=None):
+        """softmax(A0 + b^l) in all reads: equation 9 for a few queries.
 
-def _weights(scores, biases, visible=None):
-    """softmax(A0 + b^l) in all reads: equation 9 for a few queries.
+        An operator may weigh the slots in another way.
 
-    Args:
-      scores: A0, (batch, heads, queries, keys).
-      biases: b^l, (batch, heads, reads, queries or 1, keys); None for one read
-        without.
-      visible: (batch, queries, keys), which keys a query sees; None for all.
+        Args:
+          scores: A0, (batch, heads, queries, keys).
+          biases: b^l, (batch, heads, reads, queries or 1, keys); None for one read
+            without.
+          visible: (batch, queries, keys), which keys a query sees; None for all.
 
-    Returns:
-      (batch, heads, reads, queries, keys).
-    """
-    if visible is not None:
-        scores = ops.where(visible[:, None], scores, MASKED)
-    scores = scores[:, :, None]
-    if biases is not None:
-        scores = ops.add(scores, biases)  # they may differ in dtype
-    return ops.softmax(scores, axis=-1)
+        Returns:
+          (batch, heads, reads, queries, keys).
+        """
+        if visible is not None:
+            scores = ops.where(visible[:, None], scores, MASKED)
+        scores = scores[:, :, None]
+        if biases is not None:
+            scores = ops.add(scores, biases)  # they may differ in dtype
+        return ops.softmax(scores, axis=-1)
