@@ -30,7 +30,8 @@ class Operator(abc.ABC):
     `models.attention.OPERATORS`. `tests/models/test_attention.py` then tests it.
 
     Class attributes:
-      uses: of `USES`, what it serves as.
+      uses: of `USES`, what it serves as. As "cross" what is read must sum to one over
+        the keys: a decoder's biases are added to it.
       can_decode: whether it has the methods of `Decoding`.
       divides: whether what is read is divided by K w, as of a `DividedOperator`.
       projections: of "query" and "key", those that it is made of. A layer whose model
@@ -133,6 +134,10 @@ class Operator(abc.ABC):
 
     def further_inputs(self, x, context, mask=None, training=None) -> tuple:
         """What `make` takes beside queries and keys, differentiable as usual.
+
+        A weight that `make` uses is one of them, or it has no gradient. So is the mask,
+        where K has a sum over keys inside: a weight of 0 takes padding out of K x, and
+        not out of that sum.
 
         Args:
           x, context: of the layer, (batch, n, d) and (batch, m, d).
