@@ -21,7 +21,8 @@ RUNS ?= runs/reproduce
 # Two files of tests at a time; WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 PYTEST = $(BIN)/python -m pytest $(WORKERS)
-TORCH_TESTS = $(addprefix tests/models/test_,attention.py golden.py gradients.py operators.py)
+# What holds each attention and the authors' numbers, on every backend.
+CORE_TESTS = $(addprefix tests/models/test_,attention.py golden.py gradients.py operators.py)
 
 .PHONY: setup setup-dev reproduce lint test test-fast test-all
 
@@ -54,9 +55,9 @@ lint: setup-dev
 	$(BIN)/ruff format --check .
 
 test: lint
-	@echo "Testing the models on JAX, some on PyTorch, then everything on TensorFlow"
-	KERAS_BACKEND=jax $(PYTEST) -m "jax and not long" tests/models
-	KERAS_BACKEND=torch $(PYTEST) -m "jax and not slow and not long" $(TORCH_TESTS)
+	@echo "Testing the attentions on JAX and on PyTorch, then everything on TensorFlow"
+	KERAS_BACKEND=jax $(PYTEST) -m "jax and not slow and not long" $(CORE_TESTS)
+	KERAS_BACKEND=torch $(PYTEST) -m "jax and not slow and not long" $(CORE_TESTS)
 	$(PYTEST) tests
 
 test-fast: lint
@@ -64,5 +65,6 @@ test-fast: lint
 	$(PYTEST) -m "not slow and not script and not long" tests
 
 test-all: test
-	@echo "Testing what takes long, on TensorFlow"
+	@echo "Testing all models on JAX, and on TensorFlow what takes long"
+	KERAS_BACKEND=jax $(PYTEST) -m "jax and not long" tests/models
 	$(PYTEST) -m long tests

@@ -8,26 +8,26 @@ pytestmark = [pytest.mark.slow]
 
 # How many in `make test` and in `make test-all`: more where a case is quick.
 COUNTS = {
-    "ag_news": (25, 1_500),
-    "listops": (20, 1_500),
-    "imdb_folder": (10, 500),
-    "imdb_tar": (10, 1_000),
-    "imdb_tar_gz": (10, 1_000),
-    "pairs": (10, 600),
-    "pairs_gz": (6, 500),
-    "generated": (10, 500),
-    "learned": (5, 200),
-    "run": (4, 200),
-    "lines": (5, 300),
-    "cluster": (90, 6_200),
-    "flags": (95, 6_200),
+    "ag_news": (10, 1_500),
+    "listops": (8, 1_500),
+    "imdb_folder": (4, 500),
+    "imdb_tar": (4, 1_000),
+    "imdb_tar_gz": (4, 1_000),
+    "pairs": (4, 600),
+    "pairs_gz": (3, 500),
+    "generated": (4, 500),
+    "learned": (2, 200),
+    "run": (1, 200),
+    "lines": (3, 300),
+    "cluster": (28, 6_200),
+    "flags": (25, 6_200),
 }
 
 
 def test_all_subjects_have_a_count():
     assert COUNTS.keys() == fuzz.SUBJECTS.keys()
     few, many = map(sum, zip(*COUNTS.values(), strict=True))
-    assert few >= 300 and many >= 20_000
+    assert few >= 100 and many >= 20_000
 
 
 def check(name, seeds, folder):

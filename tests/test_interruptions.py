@@ -138,7 +138,7 @@ def check_kills(trained, tmp_path, moments):
 
 @pytest.mark.parametrize(
     "trained",
-    [pytest.param("classifier", marks=pytest.mark.long), "translator"],
+    ["classifier", pytest.param("translator", marks=pytest.mark.long)],
     indirect=True,
 )
 def test_killed_while_saving_and_while_validating(trained, tmp_path):
@@ -159,6 +159,7 @@ def test_killed_twenty_times(trained, tmp_path, record_property):
     record_property("kills", f"{kills}, in {part} runs")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trained", ["long classifier"], indirect=True)
 def test_signals_save_and_stop(trained, tmp_path):
     arguments, whole = trained

@@ -275,6 +275,7 @@ def test_validation_data_is_what_was_not_trained_on(tmp_path, cache):
     assert result["split"] == "test" and result["examples"] == 20
 
 
+@pytest.mark.long
 def test_two_devices_train_as_one(tmp_path, cache):
     """Two logical CPU devices, the same global batch: the same loss curve."""
     result = script("tests/training/two_devices.py", "listops", tmp_path, cache)

@@ -298,6 +298,7 @@ def test_a_damaged_file_ends_the_run_with_one_line(run, tmp_path, data):
         train_and_evaluate(config, tmp_path / "run")
 
 
+@pytest.mark.long
 def test_what_was_learned_before_a_damaged_line_is_kept(run, tmp_path, data, caplog):
     caplog.set_level("INFO")
     damage(tmp_path, data, line=500)

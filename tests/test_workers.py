@@ -98,8 +98,8 @@ def check_alike(one, many):
 @pytest.mark.parametrize(
     "task, count",
     [
-        ("classifier", 3),
         ("translator", 2),
+        pytest.param("classifier", 3, marks=pytest.mark.long),
         pytest.param("classifier", 2, marks=pytest.mark.long),
         pytest.param("translator", 3, marks=pytest.mark.long),
     ],

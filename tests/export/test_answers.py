@@ -28,7 +28,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.script]
 QUICK = {
     ("listops", "transevolve-randomff-2"),
     ("ag_news", "transformer"),
-    ("multi30k", "transevolve-fullff-2"),
 }
 CASES = [
     ("char_imdb", "transevolve-fullff-1"),

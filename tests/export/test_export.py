@@ -177,6 +177,7 @@ def test_another_answer_under_the_folders_name_is_noticed(run, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_half_the_bytes(exported, tmp_path):
     run, whole, told = exported
     half = export(run.workdir, tmp_path / "half", dtype="bfloat16")
@@ -251,6 +252,7 @@ def test_a_terminal_is_answered_line_by_line(exported):
     os.close(terminal)
 
 
+@pytest.mark.long
 def test_mean_weights_and_another_search(tmp_path):
     config = config_of("multi30k", "transevolve-fullff-1", tmp_path)
     workdir = untrained(config, tmp_path / "run")

@@ -25,14 +25,14 @@ from tests.models.builders import (
     randomize,
     tokens,
 )
-from tests.shallow import shallow_variant
+from tests.shallow import shallow_variant, with_marks
 
 SMALL_SIZES = {"hidden_dim": 32, "num_heads": 4, "ffn_dim": 64, "dropout": 0.0}
 FAVOR = variant_config("transformer-linear-favor")["attention"]
 LINEAR = [name for name in SMALL_CONFIGS if "-linear" in name]
 
 
-@pytest.fixture(params=LINEAR)
+@pytest.fixture(params=with_marks(LINEAR))
 def name(request):
     return request.param
 

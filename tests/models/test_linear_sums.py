@@ -233,7 +233,7 @@ def test_cross_attention(num_queries, spread):
     keras.backend.backend() != "tensorflow", reason="JAX always compiles, PyTorch never"
 )
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
-@pytest.mark.parametrize("spread", [1, 200])
+@pytest.mark.parametrize("spread", [pytest.param(1, marks=pytest.mark.long), 200])
 def test_xla_gives_the_same(spread, causal):
     arrays = draw(CHUNK + 9, spread, padding=0.2)
     found, _ = compute(*arrays, causal, wrap=by_xla)

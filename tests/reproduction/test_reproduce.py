@@ -221,6 +221,7 @@ def copied(made, tmp_path):
     return copy
 
 
+@pytest.mark.long
 def test_a_run_whose_log_lost_its_end_has_not_finished(copied, made, tmp_path):
     """Its checkpoint counts more lines, and a table takes it up again to say so."""
     one, folder = copied(NAMES[2])
@@ -242,6 +243,7 @@ def test_a_run_whose_log_lost_its_end_has_not_finished(copied, made, tmp_path):
     assert records.read(path.parent).state == records.FINISHED
 
 
+@pytest.mark.long
 def test_a_run_that_is_only_evaluated_knows_how_many_pairs_it_had(copied):
     """As one that was stopped while it translated: a verdict hangs on it."""
     one, folder = copied(NAMES[0])
@@ -277,6 +279,7 @@ def test_the_papers_profile_is_the_run_of_the_other_tables():
     assert shared == {""} and len({one.choice for one in profiles}) == 7
 
 
+@pytest.mark.long
 def test_a_plan_is_printed_and_nothing_is_run(made, tmp_path):
     """It counts the weights that only the authors' code holds."""
     only = "ag_news/.*-1/(official/)?seed|multi30k-en-de/.*-1/seed"

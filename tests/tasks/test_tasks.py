@@ -18,7 +18,9 @@ pytestmark = pytest.mark.slow
     [
         ("ag_news", write_ag_news, ag_news.CLASS_NAMES),
         ("imdb", write_imdb, imdb.CLASS_NAMES),
-        ("char_imdb", write_imdb, imdb.CLASS_NAMES),
+        pytest.param(
+            *("char_imdb", write_imdb, imdb.CLASS_NAMES), marks=pytest.mark.long
+        ),
     ],
 )
 def test_from_files(task, write, names, tmp_path):
