@@ -408,6 +408,7 @@ def models(config):
     return [(model, inputs, numpy(model(*inputs))) for model, inputs in built]
 
 
+@pytest.mark.slow
 class TestModels:
     def test_saves_and_loads(self, models, tmp_path):
         for number, (model, inputs, outputs) in enumerate(models):
