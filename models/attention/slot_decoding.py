@@ -78,8 +78,7 @@ class SlotDecoding(SourceDecoding):
 
     def step(self, inputs, biases, cache, visible):
         """`Step`; biases are None where there are none."""
-        queries, keys = inputs
-        keys = cache.keys.append(keys)
+        scores, keys = self.step_scores(inputs, cache)
         all_biases = None
         if biases is not None:
             batch, heads, beams, reads = ops.shape(biases)
@@ -90,8 +89,15 @@ class SlotDecoding(SourceDecoding):
             rows, slots = ops.shape(all_biases)[2:]
             all_biases = ops.reshape(all_biases, (batch, heads, reads, rows, slots))
             cache = cache._replace(biases=biases)
-        weights = _weights(keys.scores(queries), all_biases, visible)
+        weights = _weights(scores, all_biases, visible)
         return Step(weights, cache._replace(keys=keys))
+
+    def step_scores(self, inputs, cache):
+        """Scores of all slots, (batch, heads, beams, slots), and the keys' slots with
+        those of this position."""
+        queries, keys = inputs
+        keys = cache.keys.append(keys)
+        return keys.scores(queries), keys
 
     def read_step(self, state, number, values):
         """See `Decoding.read_step`."""

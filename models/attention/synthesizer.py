@@ -39,6 +39,7 @@ class SynthesizerOperator(SoftmaxOperator):
     rows_sum_to_one = False
     padding = "end"
     is_ordered = True
+    takes_relative_positions = False
     variants = {
         "random": {"scores": "random", "mixture": False},
         "factorised-random": {

@@ -47,7 +47,7 @@ class ProjectedAttention(Attention):
             layers = (self.query_key_value,)
         for layer in layers:
             layer.build(x_shape)
-        self.operator.build(self, self.head_size)
+        self.build_operator(self.head_size)
 
     def _projection(self, name, count):
         options = {"use_bias": False, "dtype": self.dtype_policy}
@@ -98,7 +98,7 @@ class ProjectedAttention(Attention):
         positions = self.position_of_step(position)
         keys, biases = self._keys_and_biases(keys, values, positions=positions)
         queries = self._prepared_queries(queries, positions=positions)
-        further = self.operator.further_inputs(x, x)
+        further = self.operator.further_inputs_of_step(x, position)
         inputs = self.operator.inputs(queries, keys, further)
         state = self.operator.step(inputs, biases, cache, visible)
         attended, state = self.operator.read_step(state, 0, values)

@@ -29,7 +29,7 @@ class TransformerLayer(keras.layers.Layer):
       attention: name and hyperparameters, see `Attentions.make`.
       dropout: rate.
       norm: of `NORMS`, where the LayerNorm of a sublayer is; None for "pre".
-      rotary: see `Attention`.
+      rotary, relative: see `Attention`.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
       max_length: see `Attention`.
       seed: of initial weights and dropout.
@@ -43,6 +43,7 @@ class TransformerLayer(keras.layers.Layer):
         dropout=0.0,
         norm=None,
         rotary=False,
+        relative=None,
         residual_step=None,
         max_length=None,
         seed=0,
@@ -55,6 +56,7 @@ class TransformerLayer(keras.layers.Layer):
         self.dropout = dropout
         self.norm = norm
         self.rotary = rotary
+        self.relative = relative
         self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.max_length = max_length
@@ -68,6 +70,7 @@ class TransformerLayer(keras.layers.Layer):
             num_heads=self.num_heads,
             use=use,
             rotary=self.rotary,
+            relative=self.relative,
             dropout=self.dropout,
             max_length=self.max_length,
             seed=derive_seed(self.seed, name),
@@ -132,6 +135,7 @@ class TransformerLayer(keras.layers.Layer):
             "dropout": self.dropout,
             "norm": self.norm,
             "rotary": self.rotary,
+            "relative": self.relative,
             "residual_step": self.residual_step,
             "max_length": self.max_length,
             "seed": self.seed,
