@@ -31,6 +31,7 @@ class TransformerLayer(keras.layers.Layer):
       norm: of `NORMS`, where the LayerNorm of a sublayer is; None for "pre".
       rotary, relative: see `Attention`.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
+      kernel_scale: of all kernels at first, see `seeded_dense`.
       max_length: see `Attention`.
       seed: of initial weights and dropout.
     """
@@ -45,6 +46,7 @@ class TransformerLayer(keras.layers.Layer):
         rotary=False,
         relative=None,
         residual_step=None,
+        kernel_scale=1.0,
         max_length=None,
         seed=0,
         **kwargs,
@@ -59,6 +61,7 @@ class TransformerLayer(keras.layers.Layer):
         self.relative = relative
         self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
+        self.kernel_scale = kernel_scale
         self.max_length = max_length
         self.seed = seed
         self.feed_forward_norm = self._norm("ffn_norm")
@@ -72,6 +75,7 @@ class TransformerLayer(keras.layers.Layer):
             rotary=self.rotary,
             relative=self.relative,
             dropout=self.dropout,
+            kernel_scale=self.kernel_scale,
             max_length=self.max_length,
             seed=derive_seed(self.seed, name),
             dtype=self.dtype_policy,
@@ -86,7 +90,7 @@ class TransformerLayer(keras.layers.Layer):
 
     def _projection(self, name, units):
         options = {"use_bias": False, "dtype": self.dtype_policy}
-        return seeded_dense(units, name, self.seed, **options)
+        return seeded_dense(units, name, self.seed, self.kernel_scale, **options)
 
     def _build(self, shape, *layers):
         """Builds the feed-forward and a subclass's layers."""
@@ -94,8 +98,8 @@ class TransformerLayer(keras.layers.Layer):
         seed = derive_seed(self.seed, "feed_forward")
         dtype = {"dtype": self.dtype_policy}
         self.feed_forward = FeedForward(
-            seeded_dense(self.ffn_dim, "expand", seed, **dtype),
-            seeded_dense(self.width, "contract", seed, **dtype),
+            seeded_dense(self.ffn_dim, "expand", seed, self.kernel_scale, **dtype),
+            seeded_dense(self.width, "contract", seed, self.kernel_scale, **dtype),
             name="feed_forward",
             **dtype,
         )
@@ -137,6 +141,7 @@ class TransformerLayer(keras.layers.Layer):
             "rotary": self.rotary,
             "relative": self.relative,
             "residual_step": self.residual_step,
+            "kernel_scale": self.kernel_scale,
             "max_length": self.max_length,
             "seed": self.seed,
         }

@@ -80,7 +80,7 @@ def test_gradients_equal_differences_of_the_definition(name, use, positions):
 @EACH
 @EACH_USE
 @EACH_OPERATOR
-def test_a_single_read_has_the_gradients_of_any_other(name, use, positions):
+def test_each_way_of_reading_has_the_same_gradients(name, use, positions):
     _, operator, layer, *_ = make_operator(name, positions, use)
     arrays = test_operators.draw(layer, LENGTH)
     (weight,) = layer.trainable_weights
@@ -92,6 +92,9 @@ def test_a_single_read_has_the_gradients_of_any_other(name, use, positions):
 
     def at_once(inputs):
         return operator.read_once(inputs, None, by_head)
+
+    def apart(inputs):
+        return operator.read_apart(inputs, biases, by_head)
 
     def by_hand(inputs):
         state = reading.start(operator, inputs, biases, None, LENGTH, sizes[3])
@@ -106,8 +109,10 @@ def test_a_single_read_has_the_gradients_of_any_other(name, use, positions):
         given = arrays["queries"], arrays["keys"], numpy(weight)
         return gradients.by_inputs(loss, *given)
 
-    for slope, expected in zip(slopes(at_once), slopes(by_hand), strict=True):
-        np.testing.assert_allclose(numpy(slope), numpy(expected), rtol=0, atol=1e-4)
+    expected = slopes(by_hand)
+    for read in (at_once, apart):
+        for slope, other in zip(slopes(read), expected, strict=True):
+            np.testing.assert_allclose(numpy(slope), numpy(other), rtol=0, atol=1e-4)
 
 
 @EACH
