@@ -19,6 +19,8 @@ class Stack(keras.layers.Layer):
         2019; Lan et al. 2020); else None.
       initialization: "depth-scaled" if the kernels of layer l, from 1, are 1/sqrt(l) as
         large at first as they would be (Zhang et al. 2019); else None.
+      residuals: "reversible" for those of `models.reversible`, in an encoder that has
+        them; else None.
       seed: non-negative integer; each layer derives its own.
       dtype, name, trainable: Keras's.
       **arguments: `num_layers` or `num_blocks`, and those of a layer.
@@ -31,6 +33,7 @@ class Stack(keras.layers.Layer):
         self,
         sharing=None,
         initialization=None,
+        residuals=None,
         seed=0,
         dtype=None,
         name=None,
@@ -40,6 +43,7 @@ class Stack(keras.layers.Layer):
         super().__init__(dtype=dtype, name=name, trainable=trainable)
         self.sharing = sharing
         self.initialization = initialization
+        self.residuals = residuals
         self.seed = seed
         self.arguments = arguments
         each = {**arguments, "dtype": self.dtype_policy}
@@ -73,6 +77,7 @@ class Stack(keras.layers.Layer):
             **self.arguments,
             "sharing": self.sharing,
             "initialization": self.initialization,
+            "residuals": self.residuals,
             "seed": self.seed,
         }
 
