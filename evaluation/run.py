@@ -126,13 +126,10 @@ def load_run(
         configuration.check(config)
     except UserError as error:
         raise UserError(f"{workdir}: a run of other code: {error}") from None
-    if decode:
-        if "decode" not in config:
-            raise UserError(
-                f"--{next(iter(decode))}: expected a run that decodes, found "
-                f"{config.task}"
-            )
-        config.decode.update(decode)
+    if decode and "decode" not in config:
+        raise UserError(
+            f"--{next(iter(decode))}: expected a run that decodes, found {config.task}"
+        )
     unused = attention_kind(config.model).inert_weights if attention else ()
     if attention:
         _take_form(config, attention)
@@ -143,6 +140,9 @@ def load_run(
     strategy = strategy or make_strategy("one_device")
     with strategy.scope():
         model = task.build_model()
+    if decode:  # weights by position are for the run's own lengths
+        config.decode.update(decode)
+        configuration.check(config)
     checkpoints = Checkpoints(workdir, model, unused=unused)
     try:
         if average_checkpoints:

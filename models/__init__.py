@@ -16,7 +16,7 @@ from models.architecture import Architecture
 from models.bag_of_words import ARCHITECTURE as BAG_OF_WORDS
 from models.classifier import SequenceClassifier
 from models.encoder_decoder import EncoderDecoder
-from models.layers.embedding import POSITIONS
+from models.layers.embedding import IN_ATTENTION, POSITIONS, RELATIVE
 from models.seeds import derive_seed
 from models.transevolve import ARCHITECTURE as TRANSEVOLVE
 from models.transformer import ARCHITECTURE as TRANSFORMER
@@ -148,11 +148,19 @@ def check(config) -> None:
     """Raises `UserError` if the `model` part of a config does not fit together, or its
     attention does not fit the rest."""
     ARCHITECTURES[config.model.architecture].check(config.model)
-    kind = attention_kind(config.model)
+    kind, positions = attention_kind(config.model), config.model.get("positions")
     if kind is not None:
         kind.check(config)
-    elif config.model.get("positions") == "rotary":
-        fail("model.positions", "others, in a model without attention", "rotary")
+        if positions in RELATIVE and not kind.takes_relative_positions:
+            where = f"with the attention {config.model.attention.name}"
+            _refuse(positions, RELATIVE, where)
+    elif positions in IN_ATTENTION:
+        _refuse(positions, IN_ATTENTION, "in a model without attention")
+
+
+def _refuse(positions, refused, where):
+    allowed = ", ".join(name for name in POSITIONS if name not in refused)
+    fail("model.positions", f"one of {allowed} {where}", positions)
 
 
 def can_encode(config: Mapping) -> bool:
@@ -275,4 +283,6 @@ def _parts(config, max_length):
     positions = arguments.pop("positions", None)
     if positions == "rotary":
         arguments["rotary"] = True
+    elif positions in RELATIVE:
+        arguments["relative"] = positions
     return architecture, arguments.pop("hidden_dim"), positions, arguments

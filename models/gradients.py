@@ -61,6 +61,40 @@ def _last(gradient):
     return gradient, backward
 
 
+def pulled_back(function: Callable, arguments: tuple, slopes) -> tuple:
+    """What a function of arrays gives, and its arguments' gradients by slopes of that.
+
+    It is for a gradient by hand that evaluates something again.
+
+    Args:
+      arguments: float arrays; one that nothing depends on has the gradient 0.
+      slopes: gradient of the only output.
+    """
+    backend, arguments = keras.backend.backend(), list(arguments)
+    if backend == "jax":
+        import jax
+
+        outputs, pull = jax.vjp(function, *arguments)
+        return outputs, pull(slopes)
+    if backend == "torch":
+        import torch
+
+        with torch.enable_grad():
+            arguments = [x.detach().requires_grad_() for x in arguments]
+            outputs = function(*arguments)
+        gradients = torch.autograd.grad(outputs, arguments, slopes, allow_unused=True)
+        return outputs.detach(), tuple(
+            torch.zeros_like(x) if gradient is None else gradient
+            for x, gradient in zip(arguments, gradients, strict=True)
+        )
+    import tensorflow
+
+    with tensorflow.GradientTape() as tape:
+        tape.watch(arguments)
+        outputs = function(*arguments)
+    return outputs, tape.gradient(outputs, arguments, slopes, "zero")
+
+
 def _by_torch(function):
     """As `custom_gradient`: that of Keras takes one output alone."""
     import torch

@@ -17,6 +17,10 @@ class Stack(keras.layers.Layer):
     Args:
       sharing: "weights" if all layers are one, applied again and again (Dehghani et al.
         2019; Lan et al. 2020); else None.
+      initialization: "depth-scaled" if the kernels of layer l, from 1, are 1/sqrt(l) as
+        large at first as they would be (Zhang et al. 2019); else None.
+      residuals: "reversible" for those of `models.reversible`, in an encoder that has
+        them; else None.
       seed: non-negative integer; each layer derives its own.
       dtype, name, trainable: Keras's.
       **arguments: `num_layers` or `num_blocks`, and those of a layer.
@@ -28,6 +32,8 @@ class Stack(keras.layers.Layer):
     def __init__(
         self,
         sharing=None,
+        initialization=None,
+        residuals=None,
         seed=0,
         dtype=None,
         name=None,
@@ -36,17 +42,25 @@ class Stack(keras.layers.Layer):
     ):
         super().__init__(dtype=dtype, name=name, trainable=trainable)
         self.sharing = sharing
+        self.initialization = initialization
+        self.residuals = residuals
         self.seed = seed
         self.arguments = arguments
         each = {**arguments, "dtype": self.dtype_policy}
         count = each.pop(f"num_{self.unit}s")
         names = [f"{self.unit}_{index}" for index in range(1 if sharing else count)]
         layers = [
-            self.layer_class(seed=derive_seed(seed, name), name=name, **each)
-            for name in names
+            self.layer_class(
+                seed=derive_seed(seed, name), name=name, **each, **self._of(number)
+            )
+            for number, name in enumerate(names, start=1)
         ]
         self.layers = layers * (count // len(layers))
         self.output_norm = self._closing_norm(arguments)
+
+    def _of(self, number):
+        """Arguments of a layer by its number, from 1."""
+        return {"kernel_scale": number**-0.5} if self.initialization else {}
 
     def _closing_norm(self, arguments):
         """What comes after the last layer."""
@@ -62,6 +76,8 @@ class Stack(keras.layers.Layer):
             **super().get_config(),
             **self.arguments,
             "sharing": self.sharing,
+            "initialization": self.initialization,
+            "residuals": self.residuals,
             "seed": self.seed,
         }
 

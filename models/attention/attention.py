@@ -9,6 +9,7 @@ from keras import ops
 from models.attention import OPERATORS
 from models.attention.heads import num_earlier, rotated, split_heads
 from models.attention.operator import USES, Operator
+from models.attention.relative_positions import RELATIVE_POSITIONS
 from models.fidelity import official_choices
 
 
@@ -47,7 +48,7 @@ class Attention(keras.layers.Layer):
       cache: nested `models.attention.cache.Slots` (kept for each position and beam)
         and `State`s (of a fixed size, handed on from parents to survivors).
       visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
-      position: of the tokens, a scalar; needed where positions are rotary.
+      position: of the tokens, a scalar; needed where positions are in the attention.
 
     As cross-attention, to a source that all depths share:
 
@@ -69,6 +70,8 @@ class Attention(keras.layers.Layer):
         `models.residual_step`.
       rotary: whether queries and keys are rotated by their positions, except of
         cross-attention, whose positions are those of two texts.
+      relative: of `RELATIVE_POSITIONS`, what scores have added for distances, but those
+        of cross-attention; None for nothing.
       dropout: rate of the model.
       fidelity: see `models.fidelity`, where a layer differs by it.
       max_length: of the texts that it must serve; None if not known. An operator whose
@@ -78,7 +81,7 @@ class Attention(keras.layers.Layer):
       **hyperparameters: of the operator.
 
     Raises:
-      ValueError: if it does not serve that use.
+      ValueError: if it does not serve that use, or takes no relative positions.
     """
 
     uses = USES
@@ -88,6 +91,7 @@ class Attention(keras.layers.Layer):
     inert_weights = ()
     padding = Operator.padding
     is_ordered = Operator.is_ordered
+    takes_relative_positions = True
     small = Operator.small
     check = staticmethod(Operator.check)
 
@@ -99,6 +103,7 @@ class Attention(keras.layers.Layer):
         use="self",
         offsets=(0.0,),
         rotary=False,
+        relative=None,
         dropout=0.0,
         fidelity="paper",
         max_length=None,
@@ -120,6 +125,13 @@ class Attention(keras.layers.Layer):
         self.use = use
         self.offsets = tuple(offsets)
         self.rotary = rotary
+        self.relative = relative
+        if relative and use != "cross":
+            if not (self.takes_relative_positions and kind.takes_relative_positions):
+                raise ValueError(f"{operator} takes no relative positions")
+            self.operator.relative = RELATIVE_POSITIONS[relative](
+                num_heads, self.causal, seed
+            )
         self.dropout = dropout
         self.fidelity = fidelity
         self.official_choices = official_choices(fidelity)
@@ -130,6 +142,16 @@ class Attention(keras.layers.Layer):
     def fields_of(cls, hyperparameters: Mapping) -> Mapping:
         """See `Operator.fields_of`."""
         return cls.fields
+
+    def build_operator(self, size):
+        """Makes the operator's weights.
+
+        Args:
+          size: of a head's queries and keys.
+        """
+        self.operator.build(self, size)
+        if self.operator.relative is not None:
+            self.operator.relative.build(self, size)
 
     @property
     def head_size(self) -> int:
@@ -179,6 +201,7 @@ class Attention(keras.layers.Layer):
             "use": self.use,
             "offsets": self.offsets,
             "rotary": self.rotary,
+            "relative": self.relative,
             "dropout": self.dropout,
             "fidelity": self.fidelity,
             "max_length": self.max_length,

@@ -72,6 +72,13 @@ class Slots(NamedTuple):
         settled = ops.matmul(weights[..., :split], self.settled)
         return settled + ops.matmul(weights[..., split:], self.recent)
 
+    def distances(self, position):
+        """Of all slots' positions from one, a scalar: int32 (slots,)."""
+        beams = self.recent.shape[2] // RECENT
+        positions = ops.shape(self.settled)[2] // beams
+        parts = [ops.arange(positions) - position, ops.arange(1 - RECENT, 1)]
+        return ops.repeat(ops.concatenate(parts), beams)
+
     def grow(self, positions):
         beams = self.recent.shape[2] // RECENT
         return self._replace(settled=longer(self.settled, positions * beams, axis=2))

@@ -78,6 +78,10 @@ class LocalWindowOperator(SoftmaxOperator):
         least = 0 if self.causal else 1 - self.window
         return ops.logical_or(hidden, distances < least)
 
+    def first_distance(self, num_queries, num_keys):
+        _, rows, columns = self.layout(num_keys)
+        return 0 if rows == columns else -rows
+
     def sees(self, parts, mask, num_queries):
         """See `Operator.sees`: whether a key of the band is real."""
         if mask is None:
@@ -148,6 +152,10 @@ class Window(State):
     def weighted_sum(self, weights):
         """Sums over positions by weights (batch, heads, beams, window)."""
         return ops.einsum("bhnw,bnhws->bhns", weights, self.value)
+
+    def distances(self, position):
+        """Of all positions from the latest: int32 (window,)."""
+        return ops.arange(1 - self.value.shape[3], 1)
 
     def rows(self):
         """(batch, heads, beams, window) of what has size 1."""

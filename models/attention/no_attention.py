@@ -14,6 +14,7 @@ class Unattending:
 
     uses = ("self", "causal")
     can_decode = False
+    takes_relative_positions = False
 
     def trace(self, x, context, *projected):
         """What projections leave, (batch, 1, d), too small to change a value.

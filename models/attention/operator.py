@@ -47,8 +47,13 @@ class Operator(abc.ABC):
       padding: where padding may lie, "anywhere" or "end".
       linear_time: whether no array of it has a number for each query and key.
       is_ordered: whether the order of keys matters, causality apart.
+      takes_relative_positions: whether its scores may have those of `relative` added.
       small: hyperparameters with which a text of 14 tokens has several of whatever it
         is cut into, for tests.
+
+    Attributes:
+      relative: `models.attention.relative_positions.RelativePositions` that its layer
+        has given it; None without.
 
     Args:
       num_heads: H.
@@ -69,12 +74,14 @@ class Operator(abc.ABC):
     padding = "anywhere"
     linear_time = False
     is_ordered = False
+    takes_relative_positions = False
     small: Mapping = {}
 
     def __init__(self, num_heads, use, seed):
         self.num_heads = num_heads
         self.use = use
         self.seed = seed
+        self.relative = None
 
     @classmethod
     def fields_of(cls, hyperparameters: Mapping) -> Mapping[str, Field]:
@@ -252,12 +259,16 @@ class Decoding(abc.ABC):
         """What `step` keeps of earlier tokens, none yet: any nesting of tuples and
         lists of the leaves of `models.attention.cache`."""
 
+    def further_inputs_of_step(self, x, position) -> tuple:
+        """As `Operator.further_inputs`, of one position, a scalar."""
+        return self.further_inputs(x, x)
+
     @abc.abstractmethod
     def step(self, inputs, biases, cache, visible):
         """What the reads of one position share; its attribute `cache` is the next.
 
         Args:
-          inputs: as `Operator.make` takes them.
+          inputs: as `Operator.make` takes them, with `further_inputs_of_step`.
           biases: (batch, heads, beams, reads).
           visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
         """

@@ -21,7 +21,7 @@ class TokenCache(NamedTuple):
     2 d + L (d + H) numbers a token in TransEvolve, 2 d a layer in the Transformer.
 
     Attributes:
-      keys: heads of the keys' size.
+      keys: heads of the keys' size; () where scores compare no keys.
       biases: b of all reads, a head each of size 1 for each head and read; () where
         there are none.
       values: list, one a read.
@@ -74,12 +74,12 @@ class SlotDecoding(SourceDecoding):
 
         biases = slots(heads * reads, 1) if reads else ()
         values = [slots(heads, size) for _ in range(max(reads, 1))]
-        return TokenCache(slots(heads, key_size), biases, values)
+        keys = slots(heads, key_size) if "key" in self.projections else ()
+        return TokenCache(keys, biases, values)
 
     def step(self, inputs, biases, cache, visible):
         """`Step`; biases are None where there are none."""
-        queries, keys = inputs
-        keys = cache.keys.append(keys)
+        scores, keys = self.step_scores(inputs, cache)
         all_biases = None
         if biases is not None:
             batch, heads, beams, reads = ops.shape(biases)
@@ -90,8 +90,15 @@ class SlotDecoding(SourceDecoding):
             rows, slots = ops.shape(all_biases)[2:]
             all_biases = ops.reshape(all_biases, (batch, heads, reads, rows, slots))
             cache = cache._replace(biases=biases)
-        weights = self.slot_weights(keys.scores(queries), all_biases, visible)
+        weights = self.slot_weights(scores, all_biases, visible)
         return Step(weights, cache._replace(keys=keys))
+
+    def step_scores(self, inputs, cache):
+        """Scores of all slots, (batch or 1, heads, beams or 1, slots), and the keys'
+        slots with those of this position."""
+        queries, keys = inputs
+        keys = cache.keys.append(keys)
+        return keys.scores(queries), keys
 
     def read_step(self, state, number, values):
         """See `Decoding.read_step`."""

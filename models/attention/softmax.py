@@ -2,7 +2,13 @@
 
 from keras import ops
 
-from models.attention.heads import MASKED, is_future, sees_a_key, transpose
+from models.attention.heads import (
+    MASKED,
+    is_future,
+    num_earlier,
+    sees_a_key,
+    transpose,
+)
 from models.attention.operator import DividedOperator
 from models.attention.slot_decoding import SlotDecoding
 from models.gradients import custom_gradient
@@ -18,6 +24,7 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
     """
 
     rows_sum_to_one = True
+    takes_relative_positions = True
 
     # The layout. Here all queries meet all keys.
 
@@ -42,6 +49,10 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
         be seen."""
         return is_future(num_queries, num_keys) if self.causal else None
 
+    def first_distance(self, num_queries, num_keys):
+        """The position of a group's first column less that of its first row."""
+        return -num_earlier(num_queries, num_keys) if self.causal else 0
+
     def sees(self, parts, mask, num_queries):
         """See `Operator.sees`."""
         return sees_a_key(mask, num_queries, self.causal)
@@ -62,15 +73,28 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
             )
         return keys, None
 
+    def inputs(self, queries, keys, further=()):
+        """See `Operator.inputs`; the numbers of relative positions come last."""
+        inputs = super().inputs(queries, keys, further)
+        if self.relative is None:
+            return inputs
+        return *inputs, self.relative.numbers(queries)
+
     def make(self, inputs, columns):
         """K and its inputs."""
         return self.kernel(inputs), *inputs
 
-    def scores(self, queries, keys):
-        """Of the inputs, Q K^T, (…, rows, columns), low where keys are hidden."""
+    def scores(self, queries, keys, *relative):
+        """Of the inputs, Q K^T and what relative positions add, (…, rows, columns), low
+        where keys are hidden."""
         num_queries, num_keys = _lengths(queries, keys)
         rows = self.rows(queries, num_keys)
         scores = ops.matmul(rows, transpose(self.columns(keys)))
+        for numbers in relative:
+            if not self.relative.is_shared:
+                numbers = self.rows(numbers, num_keys)
+            start = self.first_distance(num_queries, num_keys)
+            scores = self.relative.add(scores, numbers, start)
         return hide(scores, self.hidden(num_queries, num_keys))
 
     def kernel(self, inputs, biases=None):
@@ -82,27 +106,34 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
         return ops.softmax(scores, axis=-1)
 
     def times(self, parts, x):
-        kernel, queries, keys = parts
+        kernel, queries, keys, *_ = parts
         product = ops.matmul(kernel, self.columns(x))
         return self.joined_rows(product, *_lengths(queries, keys))
 
     def transposed_times(self, parts, y):
-        kernel, _, keys = parts
+        kernel, _, keys, *_ = parts
         num_keys = ops.shape(keys)[2]
         product = _transposed_times(kernel, self.rows(y, num_keys))
         return self.joined_columns(product, num_keys)
 
     def gradient(self, parts, left, right):
-        kernel, queries, keys = parts
-        left = self.rows(left, ops.shape(keys)[2])
+        kernel, *inputs = parts
+        left = self.rows(left, ops.shape(inputs[1])[2])
         d_kernel = ops.matmul(left, transpose(self.columns(right)))
         # A softmax's correction is left out: docs/attention.md.
-        return self.by_scores(kernel * d_kernel, queries, keys)
+        return self.by_scores(kernel * d_kernel, *inputs)
 
-    def by_scores(self, d_scores, queries, keys):
+    def by_scores(self, d_scores, queries, keys, *relative):
         """The gradients of the inputs."""
         scores = d_scores, queries, keys
-        return self.times(scores, keys), self.transposed_times(scores, queries)
+        gradients = self.times(scores, keys), self.transposed_times(scores, queries)
+        if not relative:
+            return gradients
+        lengths = _lengths(queries, keys)
+        by_numbers = self.relative.gradient(d_scores, self.first_distance(*lengths))
+        if not self.relative.is_shared:
+            by_numbers = self.joined_rows(by_numbers, *lengths)
+        return *gradients, by_numbers
 
     def read_once(self, inputs, biases, values):
         """softmax(Q K^T + b) V, differentiable as usual; biases may be None."""
@@ -140,6 +171,18 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
 
         return read(*inputs, biases, values)
 
+    def further_inputs_of_step(self, x, position):
+        """See `Decoding.further_inputs_of_step`."""
+        return () if self.relative is None else (position,)
+
+    def step_scores(self, inputs, cache):
+        queries, keys, *relative = inputs
+        scores, keys = super().step_scores((queries, keys), cache)
+        if relative:
+            position, numbers = relative
+            scores += self.relative.of_step(numbers, keys.distances(position))
+        return scores, keys
+
     def layout(self, length):
         """Groups of rows, and the rows and columns of each."""
         return 1, length, length
@@ -150,6 +193,8 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
         units *= groups
         made = (rows, key_size, columns)
         made = with_gradients("Q K^T", 1, units, made, "right")
+        if self.relative is not None:
+            made += self.relative.products(units, rows, key_size)
         if not reads:
             return [*made, *with_gradients("K V", 1, units, (rows, columns, size))]
         return [*made, *read_products(units, rows, columns, size, reads)]

@@ -34,11 +34,11 @@ class SynthesizerOperator(SoftmaxOperator):
     """
 
     uses = ("self", "causal")
-    can_decode = False
     # A read without weights would have padding in the scores, for each text its own.
     rows_sum_to_one = False
     padding = "end"
     is_ordered = True
+    takes_relative_positions = False
     variants = {
         "random": {"scores": "random", "mixture": False},
         "factorised-random": {
@@ -86,6 +86,11 @@ class SynthesizerOperator(SoftmaxOperator):
         num_keys = checked_length(ops.shape(context)[1], self.max_length)
         return self.synthetic.by_positions(ops.shape(x)[1], num_keys, x.dtype)
 
+    def further_inputs_of_step(self, x, position):
+        """Those of one row and all columns, and its position."""
+        factors = self.synthetic.by_positions(1, self.max_length, x.dtype, position)
+        return *factors, position
+
     def inputs(self, queries, keys, further=()):
         """The factors of S, after the queries and keys of a mixture."""
         scaled, by_queries = (None, ()) if queries is None else queries
@@ -103,6 +108,18 @@ class SynthesizerOperator(SoftmaxOperator):
             queries, keys = products
             scores = ops.matmul(queries, transpose(keys)) + scores
         return hide(scores, self.hidden(*ops.shape(scores)[-2:]))
+
+    def step_scores(self, inputs, cache):
+        *inputs, position = inputs
+        products, factors = self._parted(inputs)
+        places = position + cache.values[0].distances(position)
+        # There may be more slots than positions, none of which is visible.
+        places = ops.clip(places, 0, self.max_length - 1)
+        scores = ops.take(self.synthetic.make(*factors), places, axis=-1)
+        if not products:
+            return scores, ()
+        by_products, keys = super().step_scores(products, cache)
+        return scores + by_products, keys
 
     def by_scores(self, d_scores, *inputs):
         """See `SoftmaxOperator.by_scores`."""

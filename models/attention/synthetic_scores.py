@@ -44,8 +44,13 @@ class Scores(abc.ABC):
         """The factors that are made of projected queries, differentiable as usual."""
         return ()
 
-    def by_positions(self, num_queries, num_keys, dtype) -> tuple:
-        """The factors that come after these."""
+    def by_positions(self, num_queries, num_keys, dtype, position=None) -> tuple:
+        """The factors that come after these.
+
+        Args:
+          position: of the only query, if it is not the last key's; one after all rows
+            has the last.
+        """
         return ()
 
     @abc.abstractmethod
@@ -68,8 +73,8 @@ class Random(Scores):
     def build(self, add_weight, size, max_length):
         self.scores = add_weight("scores", (max_length, max_length), 1)
 
-    def by_positions(self, num_queries, num_keys, dtype):
-        scores = _last_rows(self.scores, num_queries, num_keys)[:, :, :num_keys]
+    def by_positions(self, num_queries, num_keys, dtype, position=None):
+        scores = _rows(self.scores, num_queries, num_keys, position)[:, :, :num_keys]
         return (ops.cast(scores, dtype),)
 
     def make(self, scores):
@@ -96,8 +101,8 @@ class FactorisedRandom(Scores):
         self.rows = add_weight("rows", shape, deviation)
         self.columns = add_weight("columns", shape, deviation)
 
-    def by_positions(self, num_queries, num_keys, dtype):
-        rows = _last_rows(self.rows, num_queries, num_keys)
+    def by_positions(self, num_queries, num_keys, dtype, position=None):
+        rows = _rows(self.rows, num_queries, num_keys, position)
         return ops.cast(rows, dtype), ops.cast(self.columns[:, :num_keys], dtype)
 
     def make(self, rows, columns):
@@ -128,7 +133,7 @@ class Dense(Scores):
         hidden = ops.relu(queries)
         return (ops.concatenate([hidden, ops.ones_like(hidden[..., :1])], axis=-1),)
 
-    def by_positions(self, num_queries, num_keys, dtype):
+    def by_positions(self, num_queries, num_keys, dtype, position=None):
         kernel = ops.concatenate([self.kernel, self.bias[:, None]], axis=1)
         return (ops.cast(kernel[:, :, :num_keys], dtype),)
 
@@ -174,7 +179,7 @@ class FactorisedDense(Scores):
             for kernel, bias in self.layers
         )
 
-    def by_positions(self, num_queries, num_keys, dtype):
+    def by_positions(self, num_queries, num_keys, dtype, position=None):
         """The keys' positions: nothing else says how many they are."""
         return (ops.arange(num_keys, dtype="int32"),)
 
@@ -234,8 +239,12 @@ def transposed_times(matrix, x):
     return ops.einsum(f"{of_x}qv,{outer}qk->{both}kv", x, matrix)
 
 
-def _last_rows(weight, num_queries, num_keys):
-    """Of the first num_keys rows of (heads, max_length, …) the last num_queries."""
+def _rows(weight, num_queries, num_keys, position):
+    """Of the first num_keys rows of (heads, max_length, …) the last num_queries, or the
+    one at a position."""
+    if position is not None:
+        place = ops.minimum(ops.reshape(position, (1,)), weight.shape[1] - 1)
+        return ops.take(weight, place, axis=1)
     return weight[:, num_earlier(num_queries, num_keys) : num_keys]
 
 

@@ -90,9 +90,9 @@ class TalkingHeadsOperator(SlotDecoding, Operator):
             *[None] * len(padding),
         )
 
-    def step(self, inputs, biases, cache, visible):
-        """See `SlotDecoding.step`; the mixes are weights."""
-        return super().step(inputs[:2], biases, cache, visible)
+    def further_inputs_of_step(self, x, position):
+        """None: no gradient of a step is taken."""
+        return ()
 
     def slot_weights(self, scores, biases, visible=None):
         """K, times w = 2 sigmoid(b) in all reads."""

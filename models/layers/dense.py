@@ -30,7 +30,15 @@ class Dense(keras.layers.Dense):
         return x if self.bias is None else ops.add(x, self.bias)
 
 
-def seeded_dense(units: int, name: str, seed: int, **options) -> Dense:
-    """A dense layer whose kernel is drawn by its path below the owner of `seed`."""
-    kernel = initializers.GlorotUniform(derive_seed(seed, name, "kernel"))
+def seeded_dense(
+    units: int, name: str, seed: int, kernel_scale: float = 1.0, **options
+) -> Dense:
+    """A dense layer whose kernel is drawn by its path below the owner of `seed`.
+
+    Args:
+      kernel_scale: factor on the deviation of Glorot's initialisation.
+    """
+    kernel = initializers.VarianceScaling(
+        kernel_scale**2, "fan_avg", "uniform", derive_seed(seed, name, "kernel")
+    )
     return Dense(units, kernel_initializer=kernel, name=name, **options)

@@ -7,8 +7,10 @@ from keras import ops
 from models.seeds import derive_seed
 
 PADDING_ID = 0
-# Rotary ones are in the attentions: nothing is added here.
-POSITIONS = ("sinusoidal", "learned", "rotary", "none")
+# These are in the attentions: nothing is added to embeddings.
+RELATIVE = ("relative-bias", "relative-keys")
+IN_ATTENTION = ("rotary", *RELATIVE)
+POSITIONS = ("sinusoidal", "learned", *IN_ATTENTION, "none")
 
 
 def sinusoidal_positions(positions, hidden_dim, dtype="float32"):
@@ -93,7 +95,7 @@ class TokenEmbedding(keras.layers.Layer):
         return self._at(self._vectors(tokens), ops.reshape(position, (1,)))
 
     def _at(self, vectors, positions):
-        if self.positions in ("rotary", "none"):
+        if self.positions in (*IN_ATTENTION, "none"):
             return vectors
         if self.positions == "learned":
             places = ops.minimum(positions, self.max_length - 1)

@@ -70,7 +70,7 @@ class TimeEvolvingAttention(Attention):
         )
         self.query_dropout.build(x_shape)
         self.key_dropout.build(x_shape)
-        self.operator.build(self, self.projected_dim // self.num_heads)
+        self.build_operator(self.projected_dim // self.num_heads)
 
     def _uniform(self, name, limit):
         seed = derive_seed(self.seed, name)
@@ -167,7 +167,7 @@ class TimeEvolvingAttention(Attention):
         positions, keys = self.position_of_step(position), self.project_keys(x)
         keys, biases = self._keys_and_biases(keys, constants, positions=positions)
         queries = self.prepared_queries(x, positions=positions)
-        further = self.operator.further_inputs(x, x)
+        further = self.operator.further_inputs_of_step(x, position)
         inputs = self.operator.inputs(queries, keys, further)
         return self.operator.step(inputs, biases, cache, visible)
 

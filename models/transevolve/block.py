@@ -30,7 +30,7 @@ class TransEvolveBlock(keras.layers.Layer):
       fidelity: see `models.fidelity`.
       evolution: of `EVOLUTIONS`, where attention does not evolve as in the paper.
       dropout: rate on queries, keys and each sublayer's output.
-      rotary: see `Attention`.
+      rotary, relative: see `Attention`.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
       max_length: see `Attention`.
       seed: non-negative integer; fixes initial weights, dropout and the rotations.
@@ -47,6 +47,7 @@ class TransEvolveBlock(keras.layers.Layer):
         evolution=None,
         dropout=0.0,
         rotary=False,
+        relative=None,
         residual_step=None,
         max_length=None,
         seed=0,
@@ -66,6 +67,7 @@ class TransEvolveBlock(keras.layers.Layer):
         self.evolution = evolution
         self.dropout = dropout
         self.rotary = rotary
+        self.relative = relative
         self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.max_length = max_length
@@ -84,6 +86,7 @@ class TransEvolveBlock(keras.layers.Layer):
             use=use,
             offsets=self.offsets,
             rotary=self.rotary,
+            relative=self.relative,
             dropout=self.dropout,
             fidelity=self.fidelity,
             evolves=self.evolution is None,
@@ -166,6 +169,7 @@ class TransEvolveBlock(keras.layers.Layer):
             "evolution": self.evolution,
             "dropout": self.dropout,
             "rotary": self.rotary,
+            "relative": self.relative,
             "residual_step": self.residual_step,
             "max_length": self.max_length,
             "seed": self.seed,

@@ -57,10 +57,14 @@ class LiteralAttention(TimeEvolvingAttention):
         queries = self.project_queries(x, training)
         keys = self.project_keys(context, training)
         positions, key_positions = self.positions(x, context)
-        scores = ops.matmul(
-            self.by_head(queries * self.scale, positions),
-            ops.swapaxes(self.by_head(keys, key_positions), 2, 3),
-        )
+        rows = self.by_head(queries * self.scale, positions)
+        columns = self.by_head(keys, key_positions)
+        scores = ops.matmul(rows, ops.swapaxes(columns, 2, 3))
+        relative = self.operator.relative
+        if relative is not None:
+            num_queries, num_keys = ops.shape(scores)[-2:]
+            start = self.operator.first_distance(num_queries, num_keys)
+            scores = relative.add(scores, relative.numbers(rows), start)
         if self.causal:
             future = is_future(*ops.shape(scores)[-2:])
             scores += MASKED * ops.cast(future, scores.dtype)

@@ -19,6 +19,14 @@ def check(config):
     ):
         expected = f"an even number for each of model.num_heads={config.num_heads}"
         fail("model.hidden_dim", expected, config.hidden_dim)
+    if config.get("initialization") and config.get("sharing"):
+        expected = "none given, where model.sharing makes all layers the first"
+        fail("model.initialization", expected, config.initialization)
+    if config.get("residuals"):
+        for name in ("residual_step", "norm", "sharing"):
+            if config.get(name):
+                expected = f"none given, beside model.{name}={config[name]}"
+                fail("model.residuals", expected, config.residuals)
 
 
 def least_size(config) -> int:
@@ -40,6 +48,15 @@ ARCHITECTURE = Architecture(
             choice("Where a sublayer's LayerNorm is; before it if unset.", *NORMS)
         ),
         "sharing": optional(choice("What all layers share.", "weights")),
+        "residuals": optional(
+            choice("How an encoder's layers add up.", "reversible"),
+        ),
+        "initialization": optional(
+            choice(
+                "How kernels start; depth-scaled: 1/sqrt(l) as large in layer l.",
+                "depth-scaled",
+            )
+        ),
     },
     check=check,
     least_size=least_size,

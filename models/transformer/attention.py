@@ -27,8 +27,15 @@ class ProjectedAttention(Attention):
     values are projected too: those that the model hands over are left aside. Scores are
     scaled by 1/sqrt(d/H) where they stand for a softmax's.
 
-    See `Attention` for the arguments and methods.
+    Args:
+      kernel_scale: of the projections, see `seeded_dense`.
+
+    See `Attention` for the other arguments and the methods.
     """
+
+    def __init__(self, *args, kernel_scale=1.0, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.kernel_scale = kernel_scale
 
     def build(self, x_shape, context_shape=None):
         self.hidden_dim = x_shape[-1]
@@ -47,11 +54,13 @@ class ProjectedAttention(Attention):
             layers = (self.query_key_value,)
         for layer in layers:
             layer.build(x_shape)
-        self.operator.build(self, self.head_size)
+        self.build_operator(self.head_size)
 
     def _projection(self, name, count):
         options = {"use_bias": False, "dtype": self.dtype_policy}
-        return seeded_dense(count * self.hidden_dim, name, self.seed, **options)
+        return seeded_dense(
+            count * self.hidden_dim, name, self.seed, self.kernel_scale, **options
+        )
 
     @property
     def scale(self):
@@ -98,7 +107,7 @@ class ProjectedAttention(Attention):
         positions = self.position_of_step(position)
         keys, biases = self._keys_and_biases(keys, values, positions=positions)
         queries = self._prepared_queries(queries, positions=positions)
-        further = self.operator.further_inputs(x, x)
+        further = self.operator.further_inputs_of_step(x, position)
         inputs = self.operator.inputs(queries, keys, further)
         state = self.operator.step(inputs, biases, cache, visible)
         attended, state = self.operator.read_step(state, 0, values)
@@ -155,6 +164,9 @@ class ProjectedAttention(Attention):
 
     def _parts(self, x):
         return ops.split(x, x.shape[-1] // self.hidden_dim, axis=-1)
+
+    def get_config(self):
+        return {**super().get_config(), "kernel_scale": self.kernel_scale}
 
     def products(self, batch_size, length):
         """The projections and those of the operator."""

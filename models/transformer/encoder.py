@@ -2,7 +2,9 @@
 
 import keras
 
+from models import reversible
 from models.products import with_gradients
+from models.reversible import Increment
 from models.stack import EncoderStack, PreNormalized
 from models.transformer.layer import TransformerLayer
 
@@ -36,14 +38,38 @@ class TransformerEncoderLayer(TransformerLayer):
 
     def call(self, x, padding_mask=None, training=None):
         """Runs the layer on (batch, length, width); mask true at real tokens."""
+        attend = self._attend(padding_mask, training)
+        return self._step(x, (attend, self._feed_forward(training)))
+
+    def _attend(self, padding_mask, training):
+        """The increment of attention."""
 
         def attend(x, stage):
             state = self.attention(x, x, padding_mask, training=training)
             attended = self.output_projection(self.attention.read(state, 0, x))
             return self.attention_dropout(attended, training=training)
 
-        attention = self._increment(self.attention_norm, attend)
-        return self._step(x, (attention, self._feed_forward(training)))
+        return self._increment(self.attention_norm, attend)
+
+    def increments(self, padding_mask, training):
+        """Those of attention and of the feed-forward, for `models.reversible`."""
+        attend = self._attend(padding_mask, training)
+        transform = self._feed_forward(training)
+        return (
+            Increment(
+                lambda x: attend(x, 0),
+                (
+                    self.attention_norm,
+                    self.attention,
+                    self.output_projection,
+                    self.attention_dropout,
+                ),
+            ),
+            Increment(
+                lambda x: transform(x, 0),
+                (self.feed_forward_norm, self.feed_forward, self.feed_forward_dropout),
+            ),
+        )
 
     def products(self, batch_size, length):
         """Matrix products of a training step, see `models.products`."""
@@ -64,3 +90,24 @@ class TransformerEncoder(PreNormalized, EncoderStack):
     """`num_layers` encoder layers in a row, 6 in the paper, and a closing LayerNorm."""
 
     layer_class = TransformerEncoderLayer
+
+    def call(self, x, padding_mask=None, training=None):
+        if self.residuals is None:
+            return super().call(x, padding_mask, training)
+
+        def increments(mask=None):
+            each = (layer.increments(mask, training) for layer in self.layers)
+            return [increment for layer in each for increment in layer]
+
+        return self.output_norm(reversible.take(x, padding_mask, increments))
+
+    def products(self, batch_size, length):
+        products = super().products(batch_size, length)
+        if self.residuals is None:
+            return products
+        again = (
+            product._replace(name=f"{product.name}: again", training_only=True)
+            for product in products
+            if not product.training_only
+        )
+        return [*products, *again]

@@ -29,8 +29,9 @@ class TransformerLayer(keras.layers.Layer):
       attention: name and hyperparameters, see `Attentions.make`.
       dropout: rate.
       norm: of `NORMS`, where the LayerNorm of a sublayer is; None for "pre".
-      rotary: see `Attention`.
+      rotary, relative: see `Attention`.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
+      kernel_scale: of all kernels at first, see `seeded_dense`.
       max_length: see `Attention`.
       seed: of initial weights and dropout.
     """
@@ -43,7 +44,9 @@ class TransformerLayer(keras.layers.Layer):
         dropout=0.0,
         norm=None,
         rotary=False,
+        relative=None,
         residual_step=None,
+        kernel_scale=1.0,
         max_length=None,
         seed=0,
         **kwargs,
@@ -55,8 +58,10 @@ class TransformerLayer(keras.layers.Layer):
         self.dropout = dropout
         self.norm = norm
         self.rotary = rotary
+        self.relative = relative
         self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
+        self.kernel_scale = kernel_scale
         self.max_length = max_length
         self.seed = seed
         self.feed_forward_norm = self._norm("ffn_norm")
@@ -68,7 +73,9 @@ class TransformerLayer(keras.layers.Layer):
             num_heads=self.num_heads,
             use=use,
             rotary=self.rotary,
+            relative=self.relative,
             dropout=self.dropout,
+            kernel_scale=self.kernel_scale,
             max_length=self.max_length,
             seed=derive_seed(self.seed, name),
             dtype=self.dtype_policy,
@@ -83,7 +90,7 @@ class TransformerLayer(keras.layers.Layer):
 
     def _projection(self, name, units):
         options = {"use_bias": False, "dtype": self.dtype_policy}
-        return seeded_dense(units, name, self.seed, **options)
+        return seeded_dense(units, name, self.seed, self.kernel_scale, **options)
 
     def _build(self, shape, *layers):
         """Builds the feed-forward and a subclass's layers."""
@@ -91,8 +98,8 @@ class TransformerLayer(keras.layers.Layer):
         seed = derive_seed(self.seed, "feed_forward")
         dtype = {"dtype": self.dtype_policy}
         self.feed_forward = FeedForward(
-            seeded_dense(self.ffn_dim, "expand", seed, **dtype),
-            seeded_dense(self.width, "contract", seed, **dtype),
+            seeded_dense(self.ffn_dim, "expand", seed, self.kernel_scale, **dtype),
+            seeded_dense(self.width, "contract", seed, self.kernel_scale, **dtype),
             name="feed_forward",
             **dtype,
         )
@@ -132,7 +139,9 @@ class TransformerLayer(keras.layers.Layer):
             "dropout": self.dropout,
             "norm": self.norm,
             "rotary": self.rotary,
+            "relative": self.relative,
             "residual_step": self.residual_step,
+            "kernel_scale": self.kernel_scale,
             "max_length": self.max_length,
             "seed": self.seed,
         }

@@ -74,7 +74,9 @@ def _jax(model, function, compiled):
 
     def compute(weights):
         result = function(
-            lambda *inputs: model.stateless_call(weights, rest, *inputs)[0]
+            lambda *inputs, **options: model.stateless_call(
+                weights, rest, *inputs, **options
+            )[0]
         )
         return result[0], result
 

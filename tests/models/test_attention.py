@@ -142,7 +142,7 @@ def recurrently(layer, x, values, beams=1, parents=None):
         if slots:
             slots = slots.enter(position)
             visible = slots.visible(position)
-        state = layer.step(x, constants, past, visible)
+        state = layer.step(x, constants, past, visible, position)
         outputs = []
         for depth, value in enumerate(values):
             attended, state = layer.read_step(state, depth, value)

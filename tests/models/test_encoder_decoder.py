@@ -40,6 +40,7 @@ MODELS = {
         "residual_step": "strang",
         "evolution": "none",
     },
+    "relative": {**SMALL, "num_blocks": 1, "positions": "relative-keys"},
     "transformer": TRANSFORMER,
     "transformer-options": {
         **TRANSFORMER,

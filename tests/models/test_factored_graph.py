@@ -3,6 +3,7 @@
 import keras
 import pytest
 
+from models.layers.embedding import RELATIVE
 from models.residual_step import RESIDUAL_STEPS
 from tests.models.builders import LITERAL, build
 from tests.models.graphs import taken_operations
@@ -10,8 +11,12 @@ from tests.models.graphs import taken_operations
 LENGTH = 48  # no other size of the model
 
 
-def square_tensors(model):
-    """Names of the tensors of LENGTH x LENGTH in a traced training step."""
+def square_tensors(model, leading=()):
+    """Names of the tensors of LENGTH x LENGTH in a traced training step.
+
+    Args:
+      leading: sizes that they begin with.
+    """
     tf = pytest.importorskip("tensorflow")
 
     @tf.function
@@ -28,7 +33,9 @@ def square_tensors(model):
         if operation.type
         not in ("Placeholder", "Identity", "IdentityN", "StopGradient")
         for tensor in operation.outputs
-        if tensor.shape.rank and tensor.shape[-2:] == [LENGTH, LENGTH]
+        if tensor.shape.rank
+        and tensor.shape[-2:] == [LENGTH, LENGTH]
+        and tensor.shape[: len(leading)] == list(leading)
     ]
 
 
@@ -47,6 +54,14 @@ class TestSquareTensors:
     def test_their_number_does_not_grow_with_the_stages_of_a_step(self, name):
         model = self.model(2, residual_step=name)
         assert len(square_tensors(model)) == 4
+
+    @pytest.mark.parametrize("positions", RELATIVE)
+    def test_relative_positions_add_few(self, positions):
+        # Those that each text and head has: forward what is added, if texts differ, and
+        # the sum; backward the entries at either end of the distances.
+        model = self.model(2, positions=positions)
+        added = {"relative-bias": 1, "relative-keys": 4}[positions]
+        assert len(square_tensors(model, leading=[2, 4])) == 4 + added
 
     def test_those_of_the_literal_form_do_grow(self):
         few, many = (

@@ -47,11 +47,15 @@ def make(name, hyperparameters, use, length=LENGTH):
     layer = keras.layers.Layer()
     layer.hidden_dim, layer.max_length = WIDTH, length
     operator.build(layer, KEY_SIZE)
+    return operator, randomized(layer)
+
+
+def randomized(layer):
     random = np.random.default_rng(3)
     for weight in layer.trainable_weights:
         noise = random.normal(scale=0.3, size=weight.shape)
         weight.assign(numpy(weight) + noise)
-    return operator, layer
+    return layer
 
 
 def draw(layer, length=LENGTH):
@@ -160,7 +164,13 @@ def test_an_operator_has_its_definition(name):
 @_each()
 def test_reads_equal_the_definition(name, hyperparameters, use):
     operator, layer = make(name, hyperparameters, use)
-    arrays, mask = draw(layer), padding()
+    assert_reads_equal_the_definition(name, operator, layer, hyperparameters)
+
+
+def assert_reads_equal_the_definition(
+    name, operator, layer, hyperparameters, length=LENGTH
+):
+    arrays, mask = draw(layer, length), padding(length)
     expected = written_out(name, operator, hyperparameters, arrays, mask)
     outputs = numpy(reads(operator, layer, arrays, mask))
     # Queries at padding are of no use to anybody.
@@ -172,7 +182,13 @@ def test_reads_equal_the_definition(name, hyperparameters, use):
 @_each()
 def test_gradients_equal_differences_of_the_definition(name, hyperparameters, use):
     operator, layer = make(name, hyperparameters, use)
-    arrays, mask = draw(layer), padding()
+    assert_gradients_equal_differences(name, operator, layer, hyperparameters)
+
+
+def assert_gradients_equal_differences(
+    name, operator, layer, hyperparameters, length=LENGTH
+):
+    arrays, mask = draw(layer, length), padding(length)
     random = np.random.default_rng(1)
     direction = random.normal(size=arrays["values"].shape) * mask[..., None]
     names = list(arrays)

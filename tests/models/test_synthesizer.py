@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 from models.attention import OPERATORS
+from models.attention.cache import SlotMap, grow
 from models.attention.synthesizer import SynthesizerOperator
 from models.attention.synthetic_scores import SCORES, FactorisedDense
 from models.transevolve.attention import TimeEvolvingAttention
@@ -229,3 +230,20 @@ def test_mixed_precision_gives_nearly_the_same(scores):
 def test_a_length_may_be_known_only_when_it_runs(scores):
     layer = attention(scores, use="causal", mixture=True)
     assert_dynamic_lengths_serve(layer, [text(LENGTH), text(5)])
+
+
+@pytest.mark.jax
+@EACH
+@pytest.mark.parametrize("mixture", [False, True], ids=["alone", "mixed"])
+def test_decoding_keeps_keys_for_a_mixture_alone(scores, mixture):
+    layer = attention(scores, TimeEvolvingAttention, use="causal", mixture=mixture)
+    cache = layer.empty_cache(1, 2)
+    assert (cache.keys == ()) is not mixture
+    # Up to the last position that has weights, with room for more.
+    visible = SlotMap(ops.zeros((1, 2, 2 * LENGTH), "int32"))
+    cache = grow(cache, 2 * LENGTH)
+    position = ops.convert_to_tensor(LENGTH - 1)
+    visible = visible.enter(position).visible(position)
+    x = text()[:1, :2]
+    state = layer.step(x, layer.constants(), cache, visible, position)
+    assert np.isfinite(numpy(layer.read_step(state, 0, x)[0])).all()

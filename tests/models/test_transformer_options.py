@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 from keras import ops
+from ml_collections import ConfigDict
 
+import models
+from common.errors import UserError
 from tests.models.builders import TRANSFORMER, build_any, numpy, tokens
 
 pytestmark = pytest.mark.jax
@@ -43,3 +46,36 @@ def test_shared_layers_are_one_layer_many_times(decoder):
     assert all("layer_0" in path for path in values)
     outputs = [numpy(model(*inputs)) for model in (shared, whole)]
     np.testing.assert_allclose(*outputs, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("norm", [None, "post"])
+@pytest.mark.parametrize("decoder", [False, True], ids=["classifier", "translator"])
+def test_depth_scaled_kernels_are_smaller_layer_by_layer(decoder, norm):
+    config = {**TRANSFORMER, "num_layers": 3, "norm": norm}
+
+    def initial(**changes):
+        build = models.build_encoder_decoder if decoder else _classifier
+        model = build({**config, **changes}, 40, max_length=32)
+        return {weight.path: numpy(weight) for weight in model.weights}
+
+    usual, scaled = initial(), initial(initialization="depth-scaled")
+    assert usual.keys() == scaled.keys()
+    depths = {1: 0, 2: 0, 3: 0}
+    for path, weight in usual.items():
+        scale = 1.0
+        for depth in depths:
+            if f"layer_{depth - 1}/" in path and path.endswith("/kernel"):
+                scale, depths[depth] = depth**-0.5, depths[depth] + 1
+        np.testing.assert_allclose(scaled[path], scale * weight, rtol=0, atol=1e-6)
+    # Projections of the attentions, of what is attended, and the feed-forward's two.
+    assert set(depths.values()) == {4 + 7 if decoder else 4}
+
+
+def _classifier(config, vocabulary_size, max_length):
+    return models.build_classifier(config, vocabulary_size, 4, max_length=max_length)
+
+
+def test_layers_that_are_one_have_no_depth_to_scale_by():
+    config = {**TRANSFORMER, "sharing": "weights", "initialization": "depth-scaled"}
+    with pytest.raises(UserError, match="model.initialization: expected none given"):
+        models.check(ConfigDict({"model": config}))

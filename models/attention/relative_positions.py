@@ -1,0 +1,173 @@
+"""Relative positions: scores that queries and keys have for their distance."""
+
+import abc
+
+import keras
+from keras import ops
+
+from models.gradients import custom_gradient
+from models.products import Product, with_gradients
+from models.seeds import derive_seed
+
+# All distances from here on count as one. Shaw et al. 2018 translate as well with 2 as
+# with 256 (table 3), and take 16 in their smaller model.
+FARTHEST = 16
+
+
+class RelativePositions(abc.ABC):
+    """What is added to scores, by the distance j - i of key j and query i.
+
+    Distances are cut to -16 … 16, or to -16 … 0 causally, so any length is served. A
+    query has a number for each of these distances.
+
+    Args:
+      num_heads: H.
+      causal: whether no key comes after its query.
+      seed: of the initial weight.
+    """
+
+    # Whether all queries of a head have the same numbers.
+    is_shared = False
+
+    def __init__(self, num_heads, causal, seed):
+        self.num_heads = num_heads
+        self.num_distances = FARTHEST + 1 if causal else 2 * FARTHEST + 1
+        self.seed = seed
+
+    @abc.abstractmethod
+    def build(self, layer, size) -> None:
+        """Makes the weight of a layer whose heads have queries of `size` numbers."""
+
+    @abc.abstractmethod
+    def numbers(self, queries):
+        """By distance, (batch, heads, n, distances), or (1, heads, 1, distances) where
+        they are shared; differentiable as usual.
+
+        Args:
+          queries: scaled, (batch, heads, n, size).
+        """
+
+    def add(self, scores, numbers, start):
+        """Scores of rows of queries and columns of keys, with what is added.
+
+        Args:
+          scores: (batch, heads, …, rows, columns).
+          numbers: laid out alike, (…, rows, distances), unless they are shared.
+          start: position of the first column less that of the first row.
+        """
+        *_, num_rows, num_columns = ops.shape(scores)
+        places = self._places(_distances(num_rows, num_columns, start))
+
+        @custom_gradient
+        def spread(numbers):
+            # Automatic differentiation would add up at places, number by number.
+            def backward(slopes):
+                return self.gradient(slopes, start)
+
+            return self._taken(numbers, places, len(scores.shape)), backward
+
+        return scores + spread(numbers)
+
+    def gradient(self, slopes, start):
+        """That of the numbers, laid out as in `add`, by the gradient of scores."""
+        if not self.is_shared:
+            return _by_distance(slopes, start, self.num_distances)
+        groups = tuple(range(2, len(slopes.shape) - 2))
+        total = ops.sum(slopes, axis=(0, *groups))
+        total = ops.cast(_by_distance(total, start, self.num_distances), "float32")
+        return ops.cast(ops.sum(total, axis=1), slopes.dtype)[None, :, None]
+
+    def of_step(self, numbers, distances):
+        """What is added in decoding, (batch or 1, heads, beams or 1, slots).
+
+        Args:
+          distances: of the slots, (slots,).
+        """
+        return ops.take(numbers, self._places(distances), axis=-1)
+
+    def products(self, units, length, size) -> list[Product]:
+        """Matrix products of a training step."""
+        return []
+
+    def _places(self, distances):
+        return ops.clip(distances + FARTHEST, 0, self.num_distances - 1)
+
+    def _taken(self, numbers, places, rank):
+        if self.is_shared:
+            taken = ops.take(numbers[:, :, 0], places, axis=-1)
+            return ops.expand_dims(taken, tuple(range(2, rank - 2)))
+        *outer, num_rows, count = ops.shape(numbers)
+        flat = ops.reshape(numbers, (*outer, num_rows * count))
+        return ops.take(flat, places + count * ops.arange(num_rows)[:, None], axis=-1)
+
+
+class RelativeBias(RelativePositions):
+    """A_ij + r_h(j - i), a learned number for each head and distance.
+
+    That is the relative bias of T5 (Raffel et al. 2020, section 2.1) in its simplest
+    form: distances are cut, and lie in no buckets. Each layer, or block of TransEvolve,
+    has numbers of its own, which are 0 at first.
+    """
+
+    is_shared = True
+
+    def build(self, layer, size):
+        shape = (self.num_heads, self.num_distances)
+        self.weight = layer.add_weight(
+            name="relative_bias", shape=shape, initializer="zeros"
+        )
+
+    def numbers(self, queries):
+        return ops.cast(self.weight, queries.dtype)[None, :, None]
+
+
+class RelativeKeys(RelativePositions):
+    """q_i · (k_j + a(j - i)), a learned vector for each distance, shared by the heads.
+
+    These are the relative keys of Shaw et al. 2018 (equation 4), without their relative
+    values: what is attended is a product of weights and values, as of any operator.
+    """
+
+    def build(self, layer, size):
+        self.weight = layer.add_weight(
+            name="relative_keys",
+            shape=(self.num_distances, size),
+            initializer=keras.initializers.GlorotUniform(
+                derive_seed(self.seed, "relative_keys")
+            ),
+        )
+
+    def numbers(self, queries):
+        return ops.matmul(queries, ops.transpose(ops.cast(self.weight, queries.dtype)))
+
+    def products(self, units, length, size):
+        sizes = (length, size, self.num_distances)
+        return with_gradients("Q a", 1, units, sizes, "right")
+
+
+RELATIVE_POSITIONS: dict[str, type[RelativePositions]] = {
+    "relative-bias": RelativeBias,
+    "relative-keys": RelativeKeys,
+}
+
+
+def _distances(num_rows, num_columns, start):
+    return start + ops.arange(num_columns) - ops.arange(num_rows)[:, None]
+
+
+def _by_distance(x, start, count):
+    """Sums of (…, rows, columns) by distance: (…, rows, count)."""
+    *outer, num_rows, num_columns = ops.shape(x)
+    distances = _distances(num_rows, num_columns, start)
+    last = count - 1 - FARTHEST
+
+    def total(counted):
+        return ops.sum(x * ops.cast(counted, x.dtype), axis=-1, keepdims=True)
+
+    columns = ops.arange(1 - FARTHEST, last) - start + ops.arange(num_rows)[:, None]
+    exist = ops.logical_and(columns >= 0, columns < num_columns)
+    places = ops.where(exist, columns, 0) + num_columns * ops.arange(num_rows)[:, None]
+    flat = ops.reshape(x, (*outer, num_rows * num_columns))
+    between = ops.take(flat, places, axis=-1) * ops.cast(exist, x.dtype)
+    ends = total(distances <= -FARTHEST), total(distances >= last)
+    return ops.concatenate([ends[0], between, ends[1]], axis=-1)
