@@ -277,12 +277,10 @@ def _parts(config, max_length):
     """The architecture, hidden_dim, positions, and the arguments of the layers."""
     arguments = dict(config)
     architecture = ARCHITECTURES[arguments.pop("architecture")]
+    positions = arguments.get("positions")
     if "attention" in arguments:
         arguments["attention"] = dict(arguments["attention"])
         arguments["max_length"] = max_length
-    positions = arguments.pop("positions", None)
-    if positions == "rotary":
-        arguments["rotary"] = True
-    elif positions in RELATIVE:
-        arguments["relative"] = positions
+    else:
+        arguments.pop("positions", None)
     return architecture, arguments.pop("hidden_dim"), positions, arguments

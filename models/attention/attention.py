@@ -68,10 +68,10 @@ class Attention(keras.layers.Layer):
       use: of `USES`; "causal" lets a query see no key that comes after it.
       offsets: of the reads of each depth, as fractions of a depth: see
         `models.residual_step`.
-      rotary: whether queries and keys are rotated by their positions, except of
-        cross-attention, whose positions are those of two texts.
-      relative: of `RELATIVE_POSITIONS`, what scores have added for distances, but those
-        of cross-attention; None for nothing.
+      positions: of the model, of `models.layers.embedding.POSITIONS`. As "rotary"
+        queries and keys are rotated by them, as one of `RELATIVE_POSITIONS` scores
+        have something added for distances. Cross-attention, whose positions are those
+        of two texts, takes neither.
       dropout: rate of the model.
       fidelity: see `models.fidelity`, where a layer differs by it.
       max_length: of the texts that it must serve; None if not known. An operator whose
@@ -102,8 +102,7 @@ class Attention(keras.layers.Layer):
         num_depths=1,
         use="self",
         offsets=(0.0,),
-        rotary=False,
-        relative=None,
+        positions=None,
         dropout=0.0,
         fidelity="paper",
         max_length=None,
@@ -124,14 +123,13 @@ class Attention(keras.layers.Layer):
         self.num_depths = num_depths
         self.use = use
         self.offsets = tuple(offsets)
-        self.rotary = rotary
-        self.relative = relative
-        if relative and use != "cross":
+        self.position_encoding = positions
+        self.rotary = positions == "rotary" and use != "cross"
+        if positions in RELATIVE_POSITIONS and use != "cross":
             if not (self.takes_relative_positions and kind.takes_relative_positions):
                 raise ValueError(f"{operator} takes no relative positions")
-            self.operator.relative = RELATIVE_POSITIONS[relative](
-                num_heads, self.causal, seed
-            )
+            relative = RELATIVE_POSITIONS[positions](num_heads, self.causal, seed)
+            self.operator.relative = relative
         self.dropout = dropout
         self.fidelity = fidelity
         self.official_choices = official_choices(fidelity)
@@ -165,7 +163,7 @@ class Attention(keras.layers.Layer):
 
     def positions(self, x, context):
         """Those to rotate queries and keys by; None where they are not rotated."""
-        if not self.rotary or self.use == "cross":
+        if not self.rotary:
             return None, None
         num_queries, num_keys = ops.shape(x)[1], ops.shape(context)[1]
         earlier = num_earlier(num_queries, num_keys) if self.causal else 0
@@ -200,8 +198,7 @@ class Attention(keras.layers.Layer):
             "num_depths": self.num_depths,
             "use": self.use,
             "offsets": self.offsets,
-            "rotary": self.rotary,
-            "relative": self.relative,
+            "positions": self.position_encoding,
             "dropout": self.dropout,
             "fidelity": self.fidelity,
             "max_length": self.max_length,

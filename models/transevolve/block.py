@@ -30,7 +30,7 @@ class TransEvolveBlock(keras.layers.Layer):
       fidelity: see `models.fidelity`.
       evolution: of `EVOLUTIONS`, where attention does not evolve as in the paper.
       dropout: rate on queries, keys and each sublayer's output.
-      rotary, relative: see `Attention`.
+      positions: of the model, see `Attention`.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
       max_length: see `Attention`.
       seed: non-negative integer; fixes initial weights, dropout and the rotations.
@@ -46,8 +46,7 @@ class TransEvolveBlock(keras.layers.Layer):
         fidelity="paper",
         evolution=None,
         dropout=0.0,
-        rotary=False,
-        relative=None,
+        positions=None,
         residual_step=None,
         max_length=None,
         seed=0,
@@ -66,8 +65,7 @@ class TransEvolveBlock(keras.layers.Layer):
         self.fidelity = fidelity
         self.evolution = evolution
         self.dropout = dropout
-        self.rotary = rotary
-        self.relative = relative
+        self.positions = positions
         self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.max_length = max_length
@@ -85,8 +83,7 @@ class TransEvolveBlock(keras.layers.Layer):
             num_depths=self.num_depths,
             use=use,
             offsets=self.offsets,
-            rotary=self.rotary,
-            relative=self.relative,
+            positions=self.positions,
             dropout=self.dropout,
             fidelity=self.fidelity,
             evolves=self.evolution is None,
@@ -168,8 +165,7 @@ class TransEvolveBlock(keras.layers.Layer):
             "fidelity": self.fidelity,
             "evolution": self.evolution,
             "dropout": self.dropout,
-            "rotary": self.rotary,
-            "relative": self.relative,
+            "positions": self.positions,
             "residual_step": self.residual_step,
             "max_length": self.max_length,
             "seed": self.seed,

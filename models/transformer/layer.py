@@ -29,7 +29,7 @@ class TransformerLayer(keras.layers.Layer):
       attention: name and hyperparameters, see `Attentions.make`.
       dropout: rate.
       norm: of `NORMS`, where the LayerNorm of a sublayer is; None for "pre".
-      rotary, relative: see `Attention`.
+      positions: of the model, see `Attention`.
       residual_step: of `models.residual_step.RESIDUAL_STEPS`; None for Euler's.
       kernel_scale: of all kernels at first, see `seeded_dense`.
       max_length: see `Attention`.
@@ -43,8 +43,7 @@ class TransformerLayer(keras.layers.Layer):
         attention,
         dropout=0.0,
         norm=None,
-        rotary=False,
-        relative=None,
+        positions=None,
         residual_step=None,
         kernel_scale=1.0,
         max_length=None,
@@ -57,8 +56,7 @@ class TransformerLayer(keras.layers.Layer):
         self.attention_config = dict(attention)
         self.dropout = dropout
         self.norm = norm
-        self.rotary = rotary
-        self.relative = relative
+        self.positions = positions
         self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.kernel_scale = kernel_scale
@@ -72,8 +70,7 @@ class TransformerLayer(keras.layers.Layer):
             self.attention_config,
             num_heads=self.num_heads,
             use=use,
-            rotary=self.rotary,
-            relative=self.relative,
+            positions=self.positions,
             dropout=self.dropout,
             kernel_scale=self.kernel_scale,
             max_length=self.max_length,
@@ -138,8 +135,7 @@ class TransformerLayer(keras.layers.Layer):
             "attention": self.attention_config,
             "dropout": self.dropout,
             "norm": self.norm,
-            "rotary": self.rotary,
-            "relative": self.relative,
+            "positions": self.positions,
             "residual_step": self.residual_step,
             "kernel_scale": self.kernel_scale,
             "max_length": self.max_length,

@@ -55,7 +55,7 @@ def make_operator(name, positions, use):
 
 def make_layer(architecture, name, positions, use, **arguments):
     config = {"name": name, **OPERATORS.get(name, {})}
-    options = {"relative": positions, **arguments}
+    options = {"positions": positions, **arguments}
     return test_attention.make(architecture, config, use, **options)
 
 
@@ -211,7 +211,7 @@ def test_attentions_without_scores_by_distance_refuse_them(architecture, positio
         with pytest.raises(UserError, match="model.positions: expected one of sinus.*"):
             models.check(config)
         with pytest.raises(ValueError, match="takes no relative positions"):
-            options = {"use": kind.uses[0], "relative": positions, "max_length": 64}
+            options = {"use": kind.uses[0], "positions": positions, "max_length": 64}
             test_attention.make(architecture, model["attention"], **options)
     assert {"linear", "synthesizer", "reformer", "none"} <= refused
 
