@@ -44,7 +44,7 @@ def take(x, mask, increments: Callable[[Any], Sequence[Increment]]):
 
         y1 = x1 + F(x2),   y2 = x2 + G(y1)
 
-    (Gomez et al. 2017, equation 6; Kitaev et al. 2020, section 4). F is attention and G
+    (Gomez et al. 2017, section 3; Kitaev et al. 2020, section 4). F is attention and G
     the feed-forward. The backward pass goes back by x2 = y2 - G(y1) and
     x1 = y1 - F(x2), and evaluates each increment once more. So it needs the last halves
     alone. They are float32 whatever the dtype of x, since rounding adds up on the way.
