@@ -61,6 +61,17 @@ def _last(gradient):
     return gradient, backward
 
 
+def copies(x, number: int) -> list:
+    """So many copies of an array, whose gradients are added up as one array.
+
+    It is for a conditional's branch that uses something more than twice, where it also
+    counts that what is used goes on to another branch. TensorFlow may make a temporary
+    variable for a sum of three arrays or more, also in a step that takes the other
+    branch. There it is left over, and the next step fails.
+    """
+    return ops.unstack(ops.broadcast_to(x[None], (number, *ops.shape(x))))
+
+
 def pulled_back(function: Callable, arguments: tuple, slopes) -> tuple:
     """What a function of arrays gives, and its arguments' gradients by slopes of that.
 

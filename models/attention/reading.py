@@ -14,7 +14,7 @@ from keras import ops
 
 from models.attention.heads import largest, merge_heads, split_heads
 from models.attention.operator import Operator
-from models.gradients import custom_gradient
+from models.gradients import copies, custom_gradient
 
 # A denominator, of weights up to 1, under which smaller weights of its sum might have
 # been lost: docs/attention.md, "The guard".
@@ -152,10 +152,11 @@ def read(state: State, number: int, values):
 
     def apart():
         by_head = split_heads(values, state.operator.num_heads)
-        attended = state.operator.read_apart(inputs, now.biases, by_head)
+        read, handed_on = zip(*(copies(x, 2) for x in inputs), strict=True)
+        attended = state.operator.read_apart(read, now.biases, by_head)
         sees = ops.isfinite(ops.stop_gradient(now.sums))
         attended = ops.where(sees, attended, ops.zeros_like(attended))
-        return merge_heads(ops.cast(attended, values.dtype)), *inputs
+        return merge_heads(ops.cast(attended, values.dtype)), *handed_on
 
     if not state.operator.divides:
         return fast()[0]

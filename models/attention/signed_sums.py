@@ -18,6 +18,7 @@ from models.attention.heads import (
     transposed_product,
 )
 from models.attention.safe_sums import divided, with_ones
+from models.gradients import copies
 
 
 class Sums(NamedTuple):
@@ -88,13 +89,14 @@ def attend(inputs, biases, values, causal: bool):
     decays = decays[0] if decays else ops.zeros_like(biases)
     queries, keys, values, decays = map(chunks, (queries, keys, values, decays))
     biases = chunks(biases, MASKED)
-    passed = ops.cumsum(decays, axis=3)
-    all_passed = passed[..., -1:, :]
+    all_keys, features, key_shares = copies(keys, 3)
+    passed, rows, columns, left, last = copies(ops.cumsum(decays, axis=3), 5)
+    all_passed = last[..., -1:, :]
     # Within the chunk, (…, C, C).
-    inside = passed - transpose(passed) + transpose(biases)
+    inside = rows - transpose(columns) + transpose(biases)
     inside = ops.where(is_future(*ops.shape(inside)[-2:]), MASKED, inside)
     # Of all chunks before.
-    of_chunks = sums_of(keys, biases + all_passed - passed, values)
+    of_chunks = sums_of(all_keys, biases + all_passed - left, values)
     ends = ops.cumsum(all_passed[..., 0], axis=2)  # (batch, heads, chunks, 1)
     starts = ops.concatenate([ops.zeros_like(ends[:, :, :1]), ends[:, :, :-1]], axis=2)
     maxima = starts - transpose(ends) + transpose(of_chunks.maxima[..., 0])
@@ -106,8 +108,8 @@ def attend(inputs, biases, values, causal: bool):
     outside = before[..., None] + passed
     most = largest(ops.concatenate([inside, outside], axis=-1), axis=-1)
     weights, outside = ops.exp(inside - most), ops.exp(outside - most)
-    within = ops.matmul(queries, transpose(keys[..., :-1])) * weights
+    within = ops.matmul(queries, transpose(features[..., :-1])) * weights
     products = ops.matmul(within, with_ones(values))
     products += outside * ops.matmul(queries, sums[..., :-1, :])
-    mass = ops.matmul(weights, keys[..., -1:]) + outside * sums[..., -1:, -1:]
+    mass = ops.matmul(weights, key_shares[..., -1:]) + outside * sums[..., -1:, -1:]
     return joined(bounded_quotient(products, mass, least_mean(queries)), length)

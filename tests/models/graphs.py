@@ -17,3 +17,11 @@ def taken_operations(graph):
         if operation.type in ("If", "StatelessIf"):
             branch = graph._get_function(operation.get_attr("then_branch").name)
             yield from taken_operations(branch.graph)
+
+
+def other_operations(graph):
+    """Those of the branches that run where the fast form is not safe."""
+    for operation in taken_operations(graph):
+        if operation.type in ("If", "StatelessIf"):
+            branch = graph._get_function(operation.get_attr("else_branch").name)
+            yield from taken_operations(branch.graph)

@@ -13,7 +13,7 @@ from models.attention.heads import masked
 from tests.models import gradients
 from tests.models.builders import numpy
 from tests.models.dense import Drawn
-from tests.models.graphs import taken_operations
+from tests.models.graphs import other_operations, taken_operations
 
 pytestmark = pytest.mark.jax
 
@@ -213,15 +213,17 @@ def assert_gradients_equal_differences(
         assert derivative == pytest.approx(expected, 1e-4, 1e-4), changed
 
 
-@pytest.mark.skipif(
+ON_TENSORFLOW = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="graphs are TensorFlow's"
 )
-@_each(lambda kind: kind.linear_time)
-def test_no_array_has_a_number_for_each_query_and_key(name, hyperparameters, use):
+
+
+def graph_of_gradients(name, hyperparameters, use, length=LENGTH):
+    """The graph of those of all reads by all that they depend on."""
     import tensorflow as tf
 
-    operator, layer = make(name, hyperparameters, use, LONG)
-    arrays, mask = draw(layer, LONG), padding(LONG)
+    operator, layer = make(name, hyperparameters, use, length)
+    arrays, mask = draw(layer, length), padding(length)
 
     @tf.function(autograph=False)
     def slopes(*given):
@@ -232,13 +234,30 @@ def test_no_array_has_a_number_for_each_query_and_key(name, hyperparameters, use
             )
         return tape.gradient(outputs, given, unconnected_gradients="zero")
 
-    graph = slopes.get_concrete_function(*map(tf.constant, arrays.values())).graph
+    return slopes.get_concrete_function(*map(tf.constant, arrays.values())).graph
+
+
+@ON_TENSORFLOW
+@_each(lambda kind: kind.linear_time)
+def test_no_array_has_a_number_for_each_query_and_key(name, hyperparameters, use):
     shapes = [
         tensor.shape.as_list()
-        for operation in taken_operations(graph)
+        for operation in taken_operations(
+            graph_of_gradients(name, hyperparameters, use, LONG)
+        )
         for tensor in operation.outputs
         if tensor.shape.is_fully_defined()
     ]
     most = BATCH * HEADS * LONG**2
     assert max(math.prod(shape) for shape in shapes) < most
     assert not any(shape[-2:] == [LONG, LONG] for shape in shapes)
+
+
+@ON_TENSORFLOW
+@_each(lambda kind: kind.divides)
+def test_no_sum_of_a_reading_apart_has_three_terms(name, hyperparameters, use):
+    """TensorFlow would make a temporary variable for it in steps that do without."""
+    graph = graph_of_gradients(name, hyperparameters, use)
+    apart = list(other_operations(graph))
+    assert apart
+    assert all(len(one.inputs) < 3 for one in apart if one.type == "AddN")
