@@ -136,40 +136,52 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
         return *gradients, by_numbers
 
     def read_once(self, inputs, biases, values):
-        """softmax(Q K^T + b) V, differentiable as usual; biases may be None."""
-        return self.times((self.kernel(inputs, biases), *inputs), values)
+        """softmax(Q K^T + b) V; biases may be None. The kernel is kept."""
+        return self._read(inputs, biases, values, keeps_kernel=True)
 
     def read_apart(self, inputs, biases, values):
         """softmax(Q K^T + b) V. The kernel is made again for the gradient, not kept."""
+        return self._read(inputs, biases, values, keeps_kernel=False)
+
+    def _read(self, inputs, biases, values, keeps_kernel):
+        given = () if biases is None else (biases,)
 
         @custom_gradient
-        def read(*arguments):
-            *inputs, biases, values = arguments
+        def read(values, *arguments):
+            inputs = arguments[len(given) :]
 
-            def parts():
-                return self.kernel(inputs, biases), *inputs
+            def made():
+                return self.kernel(inputs, *arguments[: len(given)]), *inputs
 
-            outputs = self.times(parts(), values)
+            parts = made()
+            outputs = self.times(parts, values)
 
             def backward(d_outputs):
-                kernel, *_ = again = parts()
+                kernel, *_ = again = parts if keeps_kernel else made()
+                # With a softmax's own correction, as one more column of the product.
                 slopes = -ops.sum(d_outputs * outputs, axis=-1, keepdims=True)
                 left = ops.concatenate([d_outputs, slopes], axis=-1)
                 left = self.rows(left, ops.shape(values)[2])
                 right = ops.concatenate([values, ops.ones_like(values[..., :1])], -1)
                 d_scores = kernel * ops.matmul(left, transpose(self.columns(right)))
-                by_bias = self.transposed_times(
-                    (d_scores, *inputs), ops.ones_like(d_outputs[..., :1])
-                )
+                by_biases = [
+                    ops.cast(self._by_biases(d_scores, inputs, d_outputs), one.dtype)
+                    for one in given
+                ]
                 return (
-                    *self.by_scores(d_scores, *inputs),
-                    ops.cast(by_bias, biases.dtype),
                     self.transposed_times(again, d_outputs),
+                    *by_biases,
+                    *self.by_scores(d_scores, *inputs),
                 )
 
             return outputs, backward
 
-        return read(*inputs, biases, values)
+        return read(values, *given, *inputs)
+
+    def _by_biases(self, d_scores, inputs, d_outputs):
+        """The gradient of biases: sums of that of scores over queries."""
+        ones = ops.ones_like(d_outputs[..., :1])
+        return self.transposed_times((d_scores, *inputs), ones)
 
     def further_inputs_of_step(self, x, position):
         """See `Decoding.further_inputs_of_step`."""
