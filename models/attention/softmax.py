@@ -85,8 +85,8 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
         return self.kernel(inputs), *inputs
 
     def scores(self, queries, keys, *relative):
-        """Of the inputs, Q K^T and what relative positions add, (…, rows, columns), low
-        where keys are hidden."""
+        """Of the inputs, Q K^T and what relative positions add, (…, rows, columns); and
+        `hidden` of these."""
         num_queries, num_keys = _lengths(queries, keys)
         rows = self.rows(queries, num_keys)
         scores = ops.matmul(rows, transpose(self.columns(keys)))
@@ -95,15 +95,16 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
                 numbers = self.rows(numbers, num_keys)
             start = self.first_distance(num_queries, num_keys)
             scores = self.relative.add(scores, numbers, start)
-        return hide(scores, self.hidden(num_queries, num_keys))
+        return scores, self.hidden(num_queries, num_keys)
 
     def kernel(self, inputs, biases=None):
-        """The softmax of scores and biases b, (batch, heads, m, 1)."""
-        scores = self.scores(*inputs)
-        if biases is not None:
-            biases = ops.cast(biases, scores.dtype)
-            scores = scores + transpose(self.columns(biases))
-        return ops.softmax(scores, axis=-1)
+        """The softmax of scores and biases b, (batch, heads or 1, m, 1), over the keys
+        that are not hidden."""
+        scores, hidden = self.scores(*inputs)
+        if biases is None:
+            return ops.softmax(hide(scores, hidden), axis=-1)
+        biases = transpose(self.columns(ops.cast(biases, scores.dtype)))
+        return ops.softmax(scores + hide(biases, hidden), axis=-1)
 
     def times(self, parts, x):
         kernel, queries, keys, *_ = parts
@@ -165,8 +166,7 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
                 right = ops.concatenate([values, ops.ones_like(values[..., :1])], -1)
                 d_scores = kernel * ops.matmul(left, transpose(self.columns(right)))
                 by_biases = [
-                    ops.cast(self._by_biases(d_scores, inputs, d_outputs), one.dtype)
-                    for one in given
+                    self._by_biases(d_scores, inputs, d_outputs, one) for one in given
                 ]
                 return (
                     self.transposed_times(again, d_outputs),
@@ -178,10 +178,13 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
 
         return read(values, *given, *inputs)
 
-    def _by_biases(self, d_scores, inputs, d_outputs):
+    def _by_biases(self, d_scores, inputs, d_outputs, biases):
         """The gradient of biases: sums of that of scores over queries."""
         ones = ops.ones_like(d_outputs[..., :1])
-        return self.transposed_times((d_scores, *inputs), ones)
+        slopes = self.transposed_times((d_scores, *inputs), ones)
+        if biases.shape[1] == 1:
+            slopes = ops.sum(slopes, axis=1, keepdims=True)
+        return ops.cast(slopes, biases.dtype)
 
     def further_inputs_of_step(self, x, position):
         """See `Decoding.further_inputs_of_step`."""

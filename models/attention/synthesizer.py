@@ -5,7 +5,7 @@ from keras import ops
 from common.fields import boolean
 from models.attention.heads import transpose
 from models.attention.length_limit import checked_length, needed_max_length
-from models.attention.softmax import SoftmaxOperator, hide, read_products
+from models.attention.softmax import SoftmaxOperator, read_products
 from models.attention.synthetic_scores import SCORES, transposed_times, weights_of
 from models.products import with_gradients
 
@@ -107,7 +107,7 @@ class SynthesizerOperator(SoftmaxOperator):
         if products:
             queries, keys = products
             scores = ops.matmul(queries, transpose(keys)) + scores
-        return hide(scores, self.hidden(*ops.shape(scores)[-2:]))
+        return scores, self.hidden(*ops.shape(scores)[-2:])
 
     def step_scores(self, inputs, cache):
         *inputs, position = inputs

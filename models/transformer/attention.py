@@ -145,7 +145,9 @@ class ProjectedAttention(Attention):
     def _zeros(self, values):
         """Biases that change nothing, float32."""
         batch, length, _ = ops.shape(values)
-        return ops.zeros((batch, self.num_heads, length, 1), "float32")
+        # Where they are added to scores, one for all heads will do.
+        heads = 1 if self.operator.rows_sum_to_one else self.num_heads
+        return ops.zeros((batch, heads, length, 1), "float32")
 
     def _project(self, x, context):
         """Queries, keys and values, heads merged; None for what is not projected."""

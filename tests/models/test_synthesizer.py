@@ -82,7 +82,7 @@ def test_gradients_by_hand_are_those_of_the_scores(scores, mixture):
         of_all = [ops.convert_to_tensor(x) for x in inputs]
         for i, x in zip(floats, given, strict=True):
             of_all[i] = x
-        return ops.sum(operator.scores(*of_all) * slopes)
+        return ops.sum(operator.scores(*of_all)[0] * slopes)
 
     expected = gradients.by_inputs(total, *(inputs[i] for i in floats))
     by_hand = operator.by_scores(slopes, *map(ops.convert_to_tensor, inputs))
@@ -108,7 +108,9 @@ def test_biases_far_apart_are_right_where_texts_share_the_scores(scores):
         biases = ops.transpose(biases, (3, 0, 1, 2))[:, :, :, None]
         weights = [(w, given[f"weights/{w.name}"]) for w in layer.trainable_weights]
         with keras.StatelessScope(state_mapping=weights):
-            kernel = operator.scores(*operator.further_inputs(arrays["x"], arrays["x"]))
+            kernel = operator.scores(
+                *operator.further_inputs(arrays["x"], arrays["x"])
+            )[0]
         kernel = ops.softmax(kernel + biases, axis=-1)
         values = ops.reshape(arrays["values"], (READS, BATCH, LENGTH, HEADS, SIZE))
         outputs = ops.einsum("rbhqk,rbkhs->rbqhs", kernel, values)
@@ -205,7 +207,7 @@ def test_scores_vary_at_first_by_about_one(scores):
     x = ops.zeros((1, 300, WIDTH))
     further = operator.further_inputs(x, x)
     inputs = operator.inputs(operator.prepare_queries(queries, 1), None, further)
-    assert 0.4 < numpy(operator.scores(*inputs)).std() < 1.6
+    assert 0.4 < numpy(operator.scores(*inputs)[0]).std() < 1.6
 
 
 @EACH
