@@ -30,10 +30,6 @@ class BagOfWordsEncoder(keras.layers.Layer):
         """The vectors (batch, length, width) as they are."""
         return x
 
-    def products(self, batch_size, length):
-        """Matrix products of a training step: none."""
-        return []
-
     def get_config(self):
         return {**super().get_config(), **self.arguments}
 
