@@ -45,7 +45,7 @@ def test_a_seed_gives_the_same_weights_whatever_was_made_before(name):
         if value.std() > 0:  # neither a gain nor a bias
             drawn += 1
             assert (other[path] != value).any(), path
-    assert drawn > 3
+    assert drawn >= 2
 
 
 @pytest.mark.parametrize("name", with_marks(SMALL_CONFIGS))
