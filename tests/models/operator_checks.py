@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from tests.models import gradients
 from tests.models.builders import numpy
 
 
@@ -31,3 +32,16 @@ def assert_dynamic_lengths_serve(layer, texts):
     )
     for x in texts:
         np.testing.assert_allclose(call(x), layer(x, x).attended, rtol=0, atol=1e-6)
+
+
+def assert_attends_as(layer, expected, x, mask=None):
+    """That a layer gives what another does, and its input the same gradient."""
+
+    def squares(layer):
+        return lambda x: ops.sum(ops.square(layer(x, x, mask).attended))
+
+    both = layer, expected
+    outputs = [numpy(each(x, x, mask).attended) for each in both]
+    np.testing.assert_allclose(*outputs, rtol=0, atol=1e-6)
+    slopes = [numpy(gradients.by_inputs(squares(each), numpy(x))[0]) for each in both]
+    np.testing.assert_allclose(*slopes, rtol=0, atol=1e-5)

@@ -6,9 +6,9 @@ import pytest
 from keras import ops
 
 from models.transformer.attention import ProjectedAttention
-from tests.models import gradients
 from tests.models.builders import numpy, randomize
 from tests.models.operator_checks import (
+    assert_attends_as,
     assert_dynamic_lengths_serve,
     assert_mixed_precision_is_near,
 )
@@ -40,18 +40,7 @@ def test_with_as_many_sums_as_keys_and_identities_it_is_softmax():
     for projection in ("key_projection", "value_projection"):
         getattr(layer.operator, projection).assign(np.eye(LENGTH))
     layer.query_key_value.set_weights(softmax.query_key_value.get_weights())
-
-    def squares(layer):
-        return lambda x: ops.sum(ops.square(layer(x, x).attended))
-
-    x = text()
-    attended, expected = (numpy(each(x, x).attended) for each in (layer, softmax))
-    np.testing.assert_allclose(attended, expected, rtol=0, atol=1e-6)
-    slopes, expected = (
-        numpy(gradients.by_inputs(squares(each), numpy(x))[0])
-        for each in (layer, softmax)
-    )
-    np.testing.assert_allclose(slopes, expected, rtol=0, atol=1e-5)
+    assert_attends_as(layer, softmax, text())
 
 
 def test_a_shorter_text_takes_the_first_columns():

@@ -6,9 +6,9 @@ import pytest
 from keras import ops
 
 from models.transformer.attention import ProjectedAttention
-from tests.models import gradients
 from tests.models.builders import numpy, randomize
 from tests.models.operator_checks import (
+    assert_attends_as,
     assert_dynamic_lengths_serve,
     assert_mixed_precision_is_near,
 )
@@ -41,17 +41,7 @@ def test_with_identities_it_is_softmax(use):
     x, mask = text(), np.ones((BATCH, LENGTH), bool)
     mask[1, 5:] = False
     mask = ops.convert_to_tensor(mask)
-
-    def squares(layer):
-        return lambda x: ops.sum(ops.square(layer(x, x, mask).attended))
-
-    attended, expected = (numpy(each(x, x, mask).attended) for each in (layer, softmax))
-    np.testing.assert_allclose(attended, expected, rtol=0, atol=1e-6)
-    slopes, expected = (
-        numpy(gradients.by_inputs(squares(each), numpy(x))[0])
-        for each in (layer, softmax)
-    )
-    np.testing.assert_allclose(slopes, expected, rtol=0, atol=1e-5)
+    assert_attends_as(layer, softmax, x, mask)
 
 
 def test_mixes_that_exchange_heads_exchange_what_they_attend():
