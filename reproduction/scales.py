@@ -88,19 +88,11 @@ def _task(task, preset="paper", changes=None, **attributes):
     return Experiment(task, task, preset, changes or {}, folders, **attributes)
 
 
-def _classification(
-    changes: dict[str, dict], learning_rates: dict[str, tuple] | None = None
-) -> dict[str, Experiment]:
-    """By the presets `laptop`, with changes for each task, and learning rates to try.
-
-    ListOps is generated.
-    """
+def _classification(changes: dict[str, dict]) -> dict[str, Experiment]:
+    """By the presets `laptop`, with changes for each task; ListOps is generated."""
     attributes = {"needs_folder": True, "test_at_validations": True}
     tasks = {
-        task: _task(task, "laptop", changes[task], **attributes)._replace(
-            learning_rates=(learning_rates or {}).get(task, ())
-        )
-        for task in changes
+        task: _task(task, "laptop", changes[task], **attributes) for task in changes
     }
     listops = tasks["listops"]._replace(folders=(), needs_folder=False)
     return {**tasks, "listops": listops}
