@@ -4,14 +4,17 @@ import re
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from common.errors import UserError
+from decoding.translation import search
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
 from models import count_parameters
 from models.attention import OPERATORS
 from models.attention.softmax import SoftmaxOperator
-from tests import scripts
+from models.convert import fold_rotations
+from tests import scripts, translation
 from tests.runs import untrained
 
 pytestmark = pytest.mark.slow
@@ -64,3 +67,22 @@ def test_in_its_own_form_a_run_keeps_its_fields(tmp_path):
     same = load_run(workdir, attention="linear-favor")
     assert same.config.to_dict() == load_run(workdir).config.to_dict()
     assert evaluate(workdir, attention="linear-favor")[0] == evaluate(workdir)[0]
+
+
+def test_a_longer_search_has_the_weights_by_position_of_training(tmp_path):
+    translation.write(tmp_path)
+    by_position = {"model.positions": "learned"}
+    config = translation.config(
+        tmp_path, "transformer-synthesizer-random", **by_position
+    )
+    workdir = untrained(config, tmp_path / "run")
+    decode = {"extra_length": config.decode.extra_length + 10}
+    usual, longer = load_run(workdir), load_run(workdir, decode=decode)
+    for weight, other in zip(usual.model.weights, longer.model.weights, strict=True):
+        np.testing.assert_array_equal(weight, other)
+    sources = tf.ones([1, 24], tf.int32)
+    tokens, scores = search(
+        fold_rotations(longer.model), sources, longer.config.decode, static_shapes=True
+    )
+    assert tokens.shape[2] == 24 + longer.config.decode.extra_length
+    assert np.isfinite(scores).all()
