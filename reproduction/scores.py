@@ -1,5 +1,6 @@
 """Means over seeds, and how they stand to published figures."""
 
+import itertools
 import math
 import statistics
 from typing import NamedTuple
@@ -8,6 +9,8 @@ REPRODUCED, DIFFERS = "reproduced", "differs"
 NOT_RUN, OTHER_MEASURE = "not run", "other measure"
 # Points of accuracy or BLEU that count as the same.
 TOLERANCE = 0.5
+# Standard errors to each side of a figure that an interval of 95 % has.
+STANDARD_ERRORS = 1.96
 
 
 class Score(NamedTuple):
@@ -67,3 +70,57 @@ def verdict(
         is_near = round(abs(difference), 6) <= max(TOLERANCE, spread)
         badge = REPRODUCED if is_near else DIFFERS
     return {f"{prefix}difference": difference, f"{prefix}badge": badge}
+
+
+def interval(accuracies: list[float], examples: int) -> float | None:
+    """Half the width of a 95 % interval of a mean accuracy, in percent.
+
+    It is that of the normal distribution. Its variance is that of one draw of the test
+    data, which all runs share, and that of the mean of several runs.
+
+    Args:
+      accuracies: of the runs, in percent; None without any.
+      examples: of the test data.
+    """
+    if not accuracies:
+        return None
+    # Two right and two wrong more: none of a hundred right is no proof of 0.
+    share = (statistics.mean(accuracies) / 100 * examples + 2) / (examples + 4)
+    variance = share * (1 - share) / (examples + 4)
+    if len(accuracies) > 1:
+        shares = [accuracy / 100 for accuracy in accuracies]
+        variance += statistics.variance(shares) / len(shares)
+    return 100 * STANDARD_ERRORS * math.sqrt(variance)
+
+
+def order(rows: list[tuple[float, float, float]]) -> str | None:
+    """Where models stand in their published order, in words.
+
+    A difference is clear if its 95 % interval leaves out 0. The two figures are taken
+    for independent. They share test data, so that this calls too few clear.
+
+    Args:
+      rows: (accuracy, half of its interval, published accuracy) of each model.
+
+    Returns:
+      None if no two published figures differ.
+    """
+    pairs = [
+        (first, second)
+        for first, second in itertools.combinations(rows, 2)
+        if first[2] != second[2]
+    ]
+    if not pairs:
+        return None
+    published = clear = both = 0
+    for (ours, width, theirs), (ours_2, width_2, theirs_2) in pairs:
+        holds = (ours - ours_2) * (theirs - theirs_2) > 0
+        is_clear = abs(ours - ours_2) > math.hypot(width, width_2)
+        published += holds
+        clear += is_clear
+        both += holds and is_clear
+    return (
+        f"of {len(pairs)} pairs of models that have different published figures, "
+        f"{published} stand here in the published order. The difference is clear in "
+        f"{clear} pairs, {both} of them in the published order."
+    )

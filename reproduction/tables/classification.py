@@ -5,7 +5,7 @@ from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
 from reproduction.differences import profiles
 from reproduction.results import Results, is_whole, rows_of, system, systems_of
 from reproduction.scales import Scale
-from reproduction.scores import NOT_RUN, mean_score, verdict
+from reproduction.scores import NOT_RUN, interval, mean_score, order, verdict
 from reproduction.sheet import DEVIATIONS, Column, Sheet
 from reproduction.tuning import Tuning, tune
 
@@ -15,6 +15,7 @@ COLUMNS = [
     Column("task", "task"),
     # Figures first, which a phone then shows.
     Column("accuracy", "test accuracy %", 2, is_mean=True),
+    Column("interval", "± of 95 %", 2),
     Column("published", "published", 1),
     Column("badge", "verdict"),
     Column("difference", "difference", 2, signed=True),
@@ -36,6 +37,9 @@ NOTES = [
     "sees the test data, so it stands in a column of its own. The last epoch chooses "
     "nothing.",
     DEVIATIONS,
+    "The interval of 95 % is over draws of the test data and, where there are several "
+    "runs, over these. A difference of two models is clear if its interval leaves out "
+    "0, the two taken for independent.",
     "The published figures of the Transformer and of the other systems are from other "
     "papers, in other settings.",
 ]
@@ -91,6 +95,7 @@ def accuracies(
     notes = [
         scale.meaning,
         *NOTES,
+        *_orders(tasks, filled),
         *[TUNED] * any(scale.tasks[task].learning_rates for task in tasks),
         *results.absences({task: scale.tasks[task] for task in tasks}),
         *(f"{task} was run on a part of its data." for task in sorted(parts)),
@@ -101,6 +106,19 @@ def accuracies(
         ),
     ]
     return Sheet(name, title, COLUMNS, filled, notes)
+
+
+def _orders(tasks, rows):
+    """A sentence for each task on the order of its models."""
+    for task in tasks:
+        figures = [
+            (row["accuracy"], row["interval"], row["published"])
+            for row in rows
+            if row["task"] == task
+            and None not in (row["published"], row.get("interval"))
+        ]
+        if said := order(figures):
+            yield f"On {task}, {said}"
 
 
 def _rates(tuning):
@@ -117,7 +135,9 @@ def _figures(task, model, scale, records):
     # The baseline's and the systems' figures come from other papers.
     same_measure = scale.is_paper and model != BASELINE and not name
     same_measure = same_measure and all(is_whole(task, record) for record in records)
-    chosen = mean_score(100 * record.results["test"]["accuracy"] for record in records)
+    results = [record.results["test"] for record in records]
+    accuracies = [100 * result["accuracy"] for result in results]
+    chosen = mean_score(accuracies)
     tested = [[100 * row["accuracy"] for row in one.test_scores] for one in records]
     paper_way = mean_score(max(each, default=None) for each in tested)
     spread = ACCURACY_SPREAD[task]
@@ -125,9 +145,10 @@ def _figures(task, model, scale, records):
         "system": None if published is None else name,
         "fidelity": profiles(records),
         "runs": chosen.count,
-        "parameters": records[0].results["test"]["parameters"] if records else None,
+        "parameters": results[0]["parameters"] if results else None,
         "published": published,
         **chosen.cells("accuracy"),
+        "interval": interval(accuracies, results[0]["examples"]) if results else None,
         **mean_score(each[-1] for each in tested if each).cells("last"),
         **paper_way.cells("paper_way"),
         **verdict(chosen.mean, published, same_measure, spread),

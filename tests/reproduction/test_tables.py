@@ -25,7 +25,9 @@ from reproduction.scores import (
     NOT_RUN,
     OTHER_MEASURE,
     REPRODUCED,
+    interval,
     mean_score,
+    order,
     verdict,
 )
 from tests.reproduction.made_runs import (
@@ -397,3 +399,37 @@ def test_means():
     assert mean_score([]) == (None, None, 0)
     assert mean_score([2.0, None]) == (2.0, None, 1)
     assert mean_score([1.0, 3.0, float("nan")]) == (2.0, pytest.approx(2**0.5), 2)
+
+
+def test_an_interval_covers_nineteen_of_twenty_draws():
+    generator, truth, examples = np.random.default_rng(0), 60.0, 2000
+    scores = generator.binomial(examples, truth / 100, size=4000) / examples * 100
+    covered = [abs(score - truth) < interval([score], examples) for score in scores]
+    assert 0.94 < np.mean(covered) < 0.96
+    # Seeds differ by more than a draw of the test data does.
+    assert interval([50.0, 60.0, 70.0], examples) > 2 * interval([60.0], examples)
+    assert interval([], examples) is None and interval([100.0], 10) > 5
+
+
+def test_the_order_counts_pairs():
+    rows = [(60.0, 1.0, 65.0), (55.0, 1.0, 66.0), (54.9, 1.0, 64.0), (50.0, 1.0, 64.0)]
+    said = "of 5 pairs of models that have different published figures, 4 stand here in"
+    said += " the published order. The difference is clear in 4 pairs, 3 of them in the"
+    assert order(rows).startswith(said)
+    assert order(rows[2:]) is None
+
+
+def test_a_table_says_where_the_order_is_the_published_one(tmp_path):
+    table = tables.TABLES["3"]
+    runs = [
+        classifier(one, ACCURACY[one.task][one.variant] / 100)
+        for one in experiments_of(table, PAPER)
+        if one.task == "imdb" and one.variant in ACCURACY["imdb"] and not one.seed
+    ]
+    [sheet] = table.sheets(PAPER, results_of(runs, tmp_path))
+    ranked = len({ACCURACY["imdb"][run.config["variant"]] for run in runs})
+    assert ranked > 2
+    [said] = [note for note in sheet.notes if note.startswith("On imdb, of")]
+    pairs = said.removeprefix("On imdb, of ").split()[0]
+    assert f"published figures, {pairs} stand here in the published order" in said
+    assert not [note for note in sheet.notes if note.startswith("On ag_news, of")]
