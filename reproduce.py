@@ -28,6 +28,12 @@ ONLY = flags.DEFINE_string(
     "only", "", "Regular expression: only runs whose name it is found in."
 )
 VARIANTS = flags.DEFINE_list("variants", None, "Models instead of the usual ones.")
+TUNE = flags.DEFINE_bool(
+    "tune",
+    False,
+    "Train classifiers with half and twice the learning rate of their config, too, and "
+    "go on with the best on validation data.",
+)
 DRY_RUN = flags.DEFINE_bool(
     "dry_run", False, "Print the runs, with an estimate of their time, and stop."
 )
@@ -48,7 +54,7 @@ TAKES = {
     "figure": {"figure", "workdir", "text", "output"},
     "table": {
         *("table", "scale", "seeds", "data_dir", "output", "only", "variants"),
-        *("dry_run", "strategy", "tpu"),
+        *("tune", "dry_run", "strategy", "tpu"),
     },
     None: {"output", "variants"},
 }
@@ -96,6 +102,7 @@ def _table():
         SEEDS.value,
         ONLY.value,
         VARIANTS.value,
+        TUNE.value,
     )
     where = (flags.FLAGS.strategy, flags.FLAGS.tpu)
     if DRY_RUN.value:

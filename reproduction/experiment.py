@@ -29,7 +29,6 @@ class Experiment(NamedTuple):
       average_checkpoints: if above 0, the mean of so many is evaluated, too.
       test_at_validations: whether test data is evaluated at each validation, too.
       seeds: how many runs there are of each kind; 0 for the scale's number.
-      learning_rates: that are tried, see `reproduction.tuning`; none for the config's.
       variant: of the model.
       choice: names what the run changes beside, in its folder's name; "" if nothing.
       seed: of the run.
@@ -45,7 +44,6 @@ class Experiment(NamedTuple):
     average_checkpoints: int = 0
     test_at_validations: bool = False
     seeds: int = 0
-    learning_rates: tuple[float, ...] = ()
     variant: str = ""
     choice: str = ""
     seed: int = 0

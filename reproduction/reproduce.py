@@ -60,6 +60,7 @@ class Reproduction:
       only: a regular expression; runs whose name it is not found in are not run, nor
         are the measurements "speed" and "memory".
       models: names of the variants to run, if not the scale's.
+      tune: whether other learning rates are tried, see `reproduction.tuning`.
 
     Results have the runs that lie there, whatever is run.
 
@@ -76,6 +77,7 @@ class Reproduction:
         seeds: int | None = None,
         only: str = "",
         models: list[str] | None = None,
+        tune: bool = False,
     ):
         output = make_local_path(output, "--output")
         if data_dir is not None:
@@ -90,7 +92,7 @@ class Reproduction:
         self.tables = tables.named(table)
         self.seeds = seeds
         # What is run. More may be shown.
-        self.scale = SCALES[scale].with_seeds(seeds)
+        self.scale = SCALES[scale].with_seeds(seeds)._replace(tunes=tune)
         if models:
             chosen = _variants(self.scale, models)
             self.scale = self.scale._replace(variants=chosen, systems={})
@@ -192,8 +194,8 @@ class Reproduction:
         ]
 
     def _shown_scale(self, table) -> Scale:
-        """The scale with all models and seeds that a table shows."""
-        usual = SCALES[self.scale.name]
+        """The scale with all models, seeds and learning rates that a table shows."""
+        usual = SCALES[self.scale.name]._replace(tunes=True)
         if table not in tables.OF_CHOSEN_MODELS:
             models = {**self.scale.variants, **usual.variants}
             scale = usual._replace(variants=models)
@@ -216,7 +218,10 @@ class Reproduction:
             results = Results(records_by_name, self.folder)
             experiments = {}
             for table in tables.TABLES:
-                runs = tables.experiments([table], self._shown_scale(table), results)
+                scale = self._shown_scale(table)
+                # Of a model that has no chosen rate yet, too.
+                untuned = tables.experiments([table], scale._replace(tunes=False))
+                runs = [*untuned, *tables.experiments([table], scale, results)]
                 experiments[table] = {one.name: one for one in runs}
             names = {name for one in experiments.values() for name in one} - read
             if not names:

@@ -24,6 +24,7 @@ class Scale(NamedTuple):
       fidelity: {task: how it runs in the fidelity table}.
       timing: arguments of the speed benchmark.
       memory_lengths: of the memory benchmark.
+      tunes: whether learning rates are tried, see `reproduction.tuning`.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Scale(NamedTuple):
     fidelity: dict[str, Experiment]
     timing: dict
     memory_lengths: list[int]
+    tunes: bool = False
 
     @property
     def is_paper(self) -> bool:

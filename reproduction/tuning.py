@@ -8,6 +8,8 @@ from reproduction.results import Results
 from reproduction.scales import Scale
 
 FIELD = "train.learning_rate_max"
+# What is tried, over the rate of the task's config.
+FACTORS = (0.5, 1.0, 2.0)
 
 
 class Tuning(NamedTuple):
@@ -16,46 +18,50 @@ class Tuning(NamedTuple):
     Attributes:
       runs: that there are to run now: first one trial of each rate, which have one
         seed, then those of the chosen rate, the trial among them.
-      rate: that was chosen; None before, and where a task tries none.
+      filling: the runs that fill a row: those of the chosen rate, or of the config's
+        before one was chosen.
+      rate: that was chosen; None before, and at a scale that tries none.
       scores: {rate: the best validation score of its trial}, of those that ended.
     """
 
     runs: list[Experiment]
+    filling: list[Experiment]
     rate: float | None = None
     scores: dict[float, float] = {}
-
-    @property
-    def filling(self) -> list[Experiment]:
-        """The runs that fill a row: none of the trials before one was chosen."""
-        return [one for one in self.runs if one.choice == _choice(self.rate)]
 
 
 def tune(
     scale: Scale, task: Experiment, variant: str, results: Results | None
 ) -> Tuning:
-    """The runs of a model on a task at the best of the task's learning rates.
+    """The runs of a model on a task, at the best learning rate where the scale tunes.
 
     A trial that failed, as by a loss that is no number, is not chosen.
 
     Args:
-      scale: says how many seeds there are.
-      task: how it runs; its `learning_rates` are tried.
+      scale: says how many seeds there are, and whether rates are tried.
+      task: how it runs.
       variant: of the model.
-      results: of the trials. None for all runs that there may be: then the middle rate
-        is taken for the best.
+      results: of the trials. None for all runs that there may be: then the config's
+        rate is taken for the best.
     """
-    if not task.learning_rates:
-        return Tuning(scale.each_seed(task, variant))
+    usual = scale.each_seed(task, variant)
+    if not scale.tunes:
+        return Tuning(usual, usual)
+    own = usual[0].make_config({}).train.learning_rate_max
     runs = {
-        rate: scale.each_seed(
-            task, variant, changes={FIELD: rate}, choice=_choice(rate)
+        factor * own: usual
+        if factor == 1
+        else scale.each_seed(
+            task,
+            variant,
+            changes={FIELD: factor * own},
+            choice=f"lr-{factor * own:g}",
         )
-        for rate in task.learning_rates
+        for factor in FACTORS
     }
     trials = {rate: first for rate, (first, *_) in runs.items()}
     if results is None:
-        middle = task.learning_rates[len(runs) // 2]
-        return Tuning([*trials.values(), *runs[middle][1:]])
+        return Tuning([*trials.values(), *usual[1:]], usual)
     records = {rate: results.records.get(one.name) for rate, one in trials.items()}
     ended = {
         rate: record
@@ -69,12 +75,7 @@ def tune(
     }
     failed = {rate for rate, one in records.items() if one and one.state == FAILED}
     if not scores or trials.keys() - ended.keys() - failed:
-        return Tuning(list(trials.values()), scores=scores)
+        return Tuning(list(trials.values()), usual, scores=scores)
     best = max if next(iter(ended.values())).kind.higher_is_better else min
     rate = best(scores, key=scores.get)
-    return Tuning(runs[rate], rate, scores)
-
-
-def _choice(rate):
-    """What a rate appends to the names of its runs."""
-    return "" if rate is None else f"lr-{rate:g}"
+    return Tuning(runs[rate], runs[rate], rate, scores)

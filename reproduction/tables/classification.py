@@ -44,8 +44,8 @@ NOTES = [
     "papers, in other settings.",
 ]
 TUNED = (
-    "Each model has the learning rate with which a run of its first seed was best on "
-    "validation data. All models have the same choice of rates."
+    "A row with an lr_max has the one with which a run of its first seed was best on "
+    "validation data, of half, once and twice that of the task's config."
 )
 
 
@@ -67,7 +67,7 @@ def _tuned(scale, results, tasks):
         run = dict.fromkeys([*scale.variants, *systems])
         absent = [name for name in OTHER_ACCURACY[task] if SYSTEMS.get(name) not in run]
         for model in dict.fromkeys([*rows_of(scale), *run, *absent]):
-            tuning = Tuning([])
+            tuning = Tuning([], [])
             if model in run:
                 tuning = tune(scale, scale.tasks[task], model, results)
             rows.append(({"task": task, "model": model}, tuning))
@@ -96,7 +96,7 @@ def accuracies(
         scale.meaning,
         *NOTES,
         *_orders(tasks, filled),
-        *[TUNED] * any(scale.tasks[task].learning_rates for task in tasks),
+        *[TUNED] * any(row["rate"] for row in filled),
         *results.absences({task: scale.tasks[task] for task in tasks}),
         *(f"{task} was run on a part of its data." for task in sorted(parts)),
         *(
@@ -122,9 +122,11 @@ def _orders(tasks, rows):
 
 
 def _rates(tuning):
-    """The cells on learning rates, of a task that tries some."""
+    """The cells on learning rates, of a model that has tried some."""
+    if tuning.rate is None:
+        return {"rate": None, "rates": None}
     scores = (f"{rate:g}: {100 * x:.1f}" for rate, x in tuning.scores.items())
-    return {"rate": tuning.rate, "rates": ", ".join(scores) or None}
+    return {"rate": tuning.rate, "rates": ", ".join(scores)}
 
 
 def _figures(task, model, scale, records):

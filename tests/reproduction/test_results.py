@@ -131,15 +131,21 @@ def test_seeds_of_before_are_shown(made):
 
 
 def test_other_seeds_run_when_a_rate_was_chosen(made, monkeypatch):
-    task = SMOKE.tasks["imdb"]._replace(learning_rates=(0.1, 0.2), seeds=2)
+    task = SMOKE.tasks["imdb"]._replace(seeds=2)
     scale = SMOKE._replace(tasks={**SMOKE.tasks, "imdb": task})
     monkeypatch.setitem(SCALES, "smoke", scale)
-    reproduction, ran = made("3", only="imdb/transformer/"), []
+    reproduction, ran = made("3", only="imdb/transformer/", tune=True), []
+    (own,) = {
+        one.make_config({}).train.learning_rate_max
+        for one in reproduction.experiments
+        if not one.choice
+    }
+    half, twice = f"lr-{own / 2:g}", f"lr-{2 * own:g}"
 
     def run_all(experiments, folder, *_):
         for one in experiments:
             workdir = leave(one, folder)
-            is_best = one.choice == "lr-0.2"
+            is_best = one.choice == twice
             row = {"split": "validation", "step": 4, "accuracy": 0.5 + 0.1 * is_best}
             (workdir / "metrics.jsonl").write_text(json.dumps(row) + "\n")
         ran.append([(one.choice, one.seed) for one in experiments])
@@ -147,9 +153,10 @@ def test_other_seeds_run_when_a_rate_was_chosen(made, monkeypatch):
 
     monkeypatch.setattr(reproducing, "run_all", run_all)
     assert reproduction.run("one_device") == []
-    assert ran == [[("lr-0.1", 0), ("lr-0.2", 0)], [("lr-0.2", 1)]]
+    assert ran == [[(half, 0), ("", 0), (twice, 0)], [(twice, 1)]]
+    # Also by a command that tries no rates.
     (row,) = rows(made("3"), task="imdb", model="transformer")
-    assert (row["runs"], row["rate"]) == (2, 0.2)
+    assert (row["runs"], row["rate"]) == (2, 2 * own)
 
 
 @pytest.mark.parametrize("seeds", [0, -1, 1001, 1_000_000_000])

@@ -9,17 +9,19 @@ from reproduction.tuning import FIELD, tune
 from tests.reproduction.made_runs import results_of, rows, run_of
 
 LAPTOP = SCALES["laptop"]
-RATES = (0.1, 0.2, 0.4)
-LISTOPS = LAPTOP.tasks["listops"]._replace(learning_rates=RATES, seeds=3)
-SCALE = LAPTOP._replace(tasks={**LAPTOP.tasks, "listops": LISTOPS})
+LISTOPS = LAPTOP.tasks["listops"]._replace(seeds=3)
+SCALE = LAPTOP._replace(tasks={**LAPTOP.tasks, "listops": LISTOPS}, tunes=True)
 MODEL = "transformer"
+OWN = LISTOPS._replace(variant=MODEL).make_config({}).train.learning_rate_max
+RATES = (OWN / 2, OWN, 2 * OWN)
 
 
 def trial(rate, accuracy, seed=0, test=0.5):
-    one = LISTOPS._replace(variant=MODEL, choice=f"lr-{rate:g}", seed=seed)
+    choice = "" if rate == OWN else f"lr-{rate:g}"
+    one = LISTOPS._replace(variant=MODEL, choice=choice, seed=seed)
     result = {"accuracy": test, "parameters": 3, "loss": 1.0, "examples": 20}
     validations = [{"step": 1, "accuracy": accuracy - 0.1}, {"accuracy": accuracy}]
-    one = one.changed({FIELD: rate})
+    one = one.changed({FIELD: rate} if choice else {})
     return run_of(one, {"test": result}, validations=validations, training=1)
 
 
@@ -30,9 +32,12 @@ def tuned(records, folder):
 def test_each_rate_has_a_trial_first(tmp_path):
     for records in ([], [trial(0.1, 0.3), trial(0.4, 0.9)]):
         tuning = tuned(records, tmp_path)
-        assert [one.changes[FIELD] for one in tuning.runs] == [*RATES]
+        rates = [one.make_config({}).train.learning_rate_max for one in tuning.runs]
+        assert rates == [*RATES]
         assert {one.seed for one in tuning.runs} == {0}
-        assert tuning.rate is None and tuning.filling == []
+        # Till then the row is what it is without tuning.
+        assert tuning.rate is None
+        assert tuning.filling == tune(LAPTOP, LISTOPS, MODEL, None).runs
 
 
 def test_the_best_rate_on_validation_data_gets_the_other_seeds(tmp_path):
@@ -41,7 +46,7 @@ def test_the_best_rate_on_validation_data_gets_the_other_seeds(tmp_path):
     assert tuning.rate == 0.2 and tuning.scores == {0.1: 0.3, 0.2: 0.8, 0.4: 0.5}
     assert tuning.runs == tuning.filling
     assert [one.seed for one in tuning.runs] == [0, 1, 2]
-    assert {one.changes[FIELD] for one in tuning.runs} == {0.2}
+    assert {one.make_config({}).train.learning_rate_max for one in tuning.runs} == {0.2}
     assert tuning.runs[0].name == records[1].name
 
 
