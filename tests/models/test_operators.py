@@ -179,6 +179,7 @@ def assert_reads_equal_the_definition(
     np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-5 * scale)
 
 
+@pytest.mark.slow
 @_each()
 def test_gradients_equal_differences_of_the_definition(name, hyperparameters, use):
     operator, layer = make(name, hyperparameters, use)
