@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from decoding.translation import search
-from models import can_decode, variant_config
+from models import can_decode, can_encode, variant_config
 from models.convert import fold_rotations
 from tasks import TASKS
 from tests import forked, scripts, translation
@@ -27,10 +27,11 @@ def changes(variant):
 def names(decoders):
     # What a classifier lacks of a translator is its one shape of targets.
     quick = QUICK if decoders else {"transevolve-fullff-1"}
+    able = can_decode if decoders else can_encode
     return [
         pytest.param(name, marks=[] if name in quick else pytest.mark.long)
         for name in representatives()
-        if not decoders or can_decode({**variant_config(name)})
+        if able(variant_config(name))
     ]
 
 
