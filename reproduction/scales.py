@@ -190,10 +190,13 @@ LAPTOP_TASKS = {
             },
             "listops": {},
             "char_imdb": {
+                "model.hidden_dim": 32,
+                "model.num_heads": 4,
+                "model.ffn_dim": 128,
                 "data.max_length": 256,
                 "data.bucket_lengths": (256,),
-                "train.steps": 100,
-                "train.validate_every": 50,
+                "train.steps": 800,
+                "train.validate_every": 400,
             },
         }
     ),
@@ -204,7 +207,7 @@ LAPTOP_TASKS["listops"] = LAPTOP_TASKS["listops"]._replace(seeds=3)
 LAPTOP = Scale(
     name="laptop",
     meaning=(
-        "Laptop scale: models of width 64 to 128 on fewer and shorter texts, a few "
+        "Laptop scale: models of width 32 to 128 on fewer and shorter texts, a few "
         "minutes each on two CPU cores. It shows that everything runs, and does not "
         "stand in for the paper's figures."
     ),
