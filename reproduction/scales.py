@@ -161,8 +161,8 @@ CAPTIONS = {
     "data.vocab_size": 4000,
     "data.max_length": 32,
     "data.bucket_lengths": (12, 16, 20, 24, 32),
-    "train.steps": 1000,
-    "train.validate_every": 500,
+    "train.steps": 1400,
+    "train.validate_every": 700,
     "train.keep_checkpoints": 2,
     "train.warmup_steps": 200,
     "decode.beam_size": 2,
@@ -195,8 +195,9 @@ LAPTOP_TASKS = {
                 "model.ffn_dim": 128,
                 "data.max_length": 256,
                 "data.bucket_lengths": (256,),
-                "train.steps": 800,
-                "train.validate_every": 400,
+                "train.steps": 600,
+                "train.validate_every": 300,
+                "train.learning_rate_max": 0.2,
             },
         }
     ),
@@ -216,7 +217,7 @@ LAPTOP = Scale(
     tasks=LAPTOP_TASKS,
     variants=PAPER_VARIANTS,
     systems=LAPTOP_SYSTEMS,
-    learning_rates=[(rate, warmup) for rate in (0.4, 0.8) for warmup in (200, 400)],
+    learning_rates=[(0.4, 200), (0.4, 400), (0.8, 200)],
     fidelity={
         # Shorter than table 2's runs, since there are many.
         "multi30k": _task(
