@@ -72,17 +72,20 @@ def verdict(
     return {f"{prefix}difference": difference, f"{prefix}badge": badge}
 
 
-def interval(accuracies: list[float], examples: int) -> float | None:
+def interval(accuracies: list[float], examples: int | None) -> float | None:
     """Half the width of a 95 % interval of a mean accuracy, in percent.
 
     It is that of the normal distribution. Its variance is that of one draw of the test
     data, which all runs share, and that of the mean of several runs.
 
     Args:
-      accuracies: of the runs, in percent; None without any.
+      accuracies: of the runs, in percent.
       examples: of the test data.
+
+    Returns:
+      None without runs, or where the number of examples is not known.
     """
-    if not accuracies:
+    if not accuracies or not examples:
         return None
     # Two right and two wrong more: none of a hundred right is no proof of 0.
     share = (statistics.mean(accuracies) / 100 * examples + 2) / (examples + 4)

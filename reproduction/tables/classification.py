@@ -139,6 +139,7 @@ def _figures(task, model, scale, records):
     same_measure = same_measure and all(is_whole(task, record) for record in records)
     results = [record.results["test"] for record in records]
     accuracies = [100 * result["accuracy"] for result in results]
+    examples = results[0].get("examples") if results else None
     chosen = mean_score(accuracies)
     tested = [[100 * row["accuracy"] for row in one.test_scores] for one in records]
     paper_way = mean_score(max(each, default=None) for each in tested)
@@ -150,7 +151,7 @@ def _figures(task, model, scale, records):
         "parameters": results[0]["parameters"] if results else None,
         "published": published,
         **chosen.cells("accuracy"),
-        "interval": interval(accuracies, results[0]["examples"]) if results else None,
+        "interval": interval(accuracies, examples),
         **mean_score(each[-1] for each in tested if each).cells("last"),
         **paper_way.cells("paper_way"),
         **verdict(chosen.mean, published, same_measure, spread),
