@@ -47,18 +47,12 @@ def tune(
     usual = scale.each_seed(task, variant)
     if not scale.tunes:
         return Tuning(usual, usual)
-    own = usual[0].make_config({}).train.learning_rate_max
-    runs = {
-        factor * own: usual
-        if factor == 1
-        else scale.each_seed(
-            task,
-            variant,
-            changes={FIELD: factor * own},
-            choice=f"lr-{factor * own:g}",
-        )
-        for factor in FACTORS
-    }
+    config_rate = usual[0].make_config({}).train.learning_rate_max
+    runs = {}
+    for factor in FACTORS:
+        rate = factor * config_rate
+        changed = {"changes": {FIELD: rate}, "choice": f"lr-{rate:g}"}
+        runs[rate] = usual if factor == 1 else scale.each_seed(task, variant, **changed)
     trials = {rate: first for rate, (first, *_) in runs.items()}
     if results is None:
         return Tuning([*trials.values(), *usual[1:]], usual)
