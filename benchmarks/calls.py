@@ -28,9 +28,9 @@ from models.products import Product
 from tasks import translation
 from tasks.classification import ClassificationTask
 from tasks.task import Task
+from training.backends import BY_JAX, Trainer, one_device_trainer
 from training.tensorflow.memory_prediction import predicted_bytes, shortage
 from training.tensorflow.strategy import make_strategy
-from training.tensorflow.trainer import Trainer, one_device_trainer
 
 
 class Setting(NamedTuple):
@@ -63,7 +63,7 @@ class Prepared:
     """A model to measure.
 
     Attributes:
-      call: makes one call.
+      call: makes one call, of so many `steps`.
       bytes: what the call takes of memory beside the weights, predicted; 0 if unknown.
       parameters: that count.
       products: matrix products of a training step; none where the model states none.
@@ -72,6 +72,7 @@ class Prepared:
     """
 
     call: Callable[[], None] | None = None
+    steps: int = 1
     bytes: int = 0
     parameters: int = 0
     products: Collection[Product] = ()
@@ -157,12 +158,12 @@ def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepar
         }
         return _in_own_process(start("benchmarks.pytorch:calls", config, *shape))
     make = _training if setting.mode == "train" else _inference
-    call, num_bytes, model = make(name, setting, *shape)
+    call, steps, num_bytes, model = make(name, setting, *shape)
     # Certainly: where memory runs out, the system may end the process.
     if short := shortage(num_bytes, make_strategy("one_device"), certain=True):
         return Prepared(not_run=short)
     products = models.products(model, *shape)
-    return Prepared(call, num_bytes, count_parameters(model), products)
+    return Prepared(call, steps, num_bytes, count_parameters(model), products)
 
 
 def _in_own_process(answers):
@@ -228,8 +229,11 @@ def _build(name, setting, length):
 
 def _training(name, setting, batch_size, length):
     trainer, iterator = make_trainer(name, setting, batch_size, length)
-    num_bytes = trainer.update_bytes(iterator.element_spec, (batch_size, length))
-    return lambda: trainer.train(iterator, 1), num_bytes, trainer.model
+    steps, num_bytes = trainer.steps_per_loop, 0
+    if not BY_JAX:
+        steps = 1
+        num_bytes = trainer.update_bytes(iterator.element_spec, (batch_size, length))
+    return lambda: trainer.train(iterator, steps), steps, num_bytes, trainer.model
 
 
 def _inference(name, setting, batch_size, length):
@@ -244,12 +248,13 @@ def _inference(name, setting, batch_size, length):
         jit_compile=setting.xla,
     )
     num_bytes = predicted_bytes(forward.get_concrete_function(*inputs).graph)
-    return lambda: forward(*inputs).numpy(), num_bytes, model
+    return lambda: forward(*inputs).numpy(), 1, num_bytes, model
 
 
 def _start(setting, batch_size, length):
     """Sets TensorFlow as in training; returns a batch."""
-    tf.config.experimental.enable_op_determinism()
+    if not BY_JAX:
+        tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(0)
     precision = setting.precision
     policy = precision if precision == "float32" else f"mixed_{precision}"

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.timing import interleave
 from tasks import TASKS
 from training import config as configuration
-from training.tensorflow.trainer import one_device_trainer
+from training.backends import one_device_trainer
 
 # In a round: enough batches that those prefetched while training do not count.
 BATCHES, UPDATES = 50, 4

@@ -23,7 +23,10 @@ def calls(config: dict, batch_size: int, length: int) -> Iterator[int | None]:
 
     torch.set_num_threads(num_usable())
     torch.manual_seed(0)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     model, inputs, targets = make_model(config, batch_size, length)
+    model, targets = model.to(device), targets.to(device)
+    inputs = [x.to(device) for x in inputs]
     yield sum(weight.numel() for weight in model.parameters())
     if config["mode"] == "inference":
         model.eval()

@@ -3,7 +3,8 @@
 import statistics
 from collections.abc import Iterator
 
-import tensorflow as tf
+import keras
+from keras import ops
 
 from benchmarks import models
 from benchmarks.calls import Setting, check, prepare
@@ -55,8 +56,11 @@ def measure(
             prepared[name] = prepare(name, setting, batch_size, length)
             prepared[name].attempt()
         calls = {name: model.attempt for name, model in prepared.items()}
+        steps = {name: model.steps for name, model in prepared.items()}
         calls[PEAK] = _large_product(setting.precision)
         seconds = interleave(calls, rounds, f"{setting.mode}, {length} tokens")
+        for name, number in steps.items():
+            seconds[name] = [time / number for time in seconds[name]]
         peak = 2 * PEAK_SIZE**3 / statistics.median(seconds[PEAK]) / 1e9
         for name, model in prepared.items():
             model.close()
@@ -106,6 +110,5 @@ def _fit(rows):
 
 
 def _large_product(precision):
-    matrix = tf.cast(tf.random.normal((PEAK_SIZE, PEAK_SIZE)), precision)
-    product = tf.function(lambda x: tf.matmul(x, x))
-    return lambda: product(matrix)[0, 0].numpy()
+    matrix = ops.cast(keras.random.normal((PEAK_SIZE, PEAK_SIZE)), precision)
+    return lambda: ops.convert_to_numpy(ops.matmul(matrix, matrix)[0, 0])

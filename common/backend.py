@@ -1,10 +1,7 @@
-"""Checks the backend of Keras, and what else the environment decides, when imported.
+"""Checks the backend of Keras, and what else the environment decides.
 
-Training and answering import it before TensorFlow, which imports Keras, which reads the
-environment once. The models alone run on other backends, and do not import it.
-
-Raises:
-  UserError: if Keras or Python was told to be what this code cannot use.
+Training and answering check before they import TensorFlow, which imports Keras, which
+reads the environment once. The models alone run on other backends, and do not check.
 """
 
 import codecs
@@ -14,21 +11,32 @@ import sys
 
 from common.errors import UserError
 
-BACKEND = "tensorflow"
+ANSWERING = ("tensorflow",)
+TRAINING = ("tensorflow", "jax")
 
 
-def _check():
+def check(backends: tuple[str, ...]) -> None:
+    """Sets the backend of Keras, the first of some unless the environment says another.
+
+    Args:
+      backends: `ANSWERING` or `TRAINING`, what can be used.
+
+    Raises:
+      UserError: if Keras or Python was told to be what this code cannot use.
+    """
     keras = sys.modules.get("keras")
-    backend = os.environ.get("KERAS_BACKEND") or BACKEND
+    backend = os.environ.get("KERAS_BACKEND") or backends[0]
     if keras is not None:  # it keeps the backend that it began with
         backend = keras.backend.backend()
-    if backend != BACKEND:
+    if backend not in backends:
+        expected = " or ".join(backends)
         raise UserError(
-            f"KERAS_BACKEND: expected {BACKEND}, found {backend}; set it to {BACKEND} "
-            "before Keras is imported; only the models run on other backends"
+            f"KERAS_BACKEND: expected {expected}, found {backend}; set it to "
+            f"{backends[0]} before Keras is imported; training runs on "
+            f"{' and '.join(TRAINING)}, and the models alone on others"
         )
     # Keras's own configuration file may name another backend for other programs.
-    os.environ["KERAS_BACKEND"] = BACKEND
+    os.environ["KERAS_BACKEND"] = backend
     legacy = os.environ.get("TF_USE_LEGACY_KERAS", "")
     if legacy.lower() in ("1", "true"):
         raise UserError(
@@ -40,6 +48,3 @@ def _check():
         raise UserError(
             f"expected a locale with UTF-8, found {encoding}; set PYTHONUTF8=1"
         )
-
-
-_check()

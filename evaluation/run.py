@@ -1,6 +1,8 @@
 """A trained run, opened: its model answers."""
 
-import common.backend  # noqa: F401 - TensorFlow imports Keras
+from common import backend
+
+backend.check(backend.ANSWERING)
 
 # isort: split
 from collections.abc import Iterable, Mapping

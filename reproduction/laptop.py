@@ -19,7 +19,7 @@ from reproduction.experiment import Experiment, Folder
 from reproduction.running import run_all
 from tasks import TASKS
 from training import config as configuration
-from training.tensorflow.trainer import one_device_trainer
+from training.backends import one_device_trainer
 
 LISTOPS = Experiment("listops", "listops", "laptop")
 # The paper's, and its future work.

@@ -13,7 +13,7 @@ from models import build_classifier, can_encode
 from tasks.task import Evaluation, Table, Task
 from training.losses import cross_entropy, first_choice
 from training.metrics import Totals
-from training.tensorflow.evaluator import Evaluator
+from training.backends import Evaluator
 
 
 class ClassificationTask(Task):
@@ -63,13 +63,13 @@ class ClassificationTask(Task):
 
     @staticmethod
     def sums(model, batch, state):
-        """Summed loss, and the confusion matrix, int64 (classes, classes): how many
+        """Summed loss, and the confusion matrix, int32 (classes, classes): how many
         examples of the row's class were given the column's."""
         targets = batch["targets"]
         logits = model(batch["inputs"], training=False)
         # A filler row is of no class.
-        classes = ops.one_hot(targets, model.num_classes, dtype="int64")
-        choices = ops.one_hot(first_choice(logits), model.num_classes, dtype="int64")
+        classes = ops.one_hot(targets, model.num_classes, dtype="int32")
+        choices = ops.one_hot(first_choice(logits), model.num_classes, dtype="int32")
         confusion = ops.sum(classes[:, :, None] * choices[:, None], axis=0)
         real = ops.cast(targets != FILLER_TARGET, "float32")
         return (ops.sum(cross_entropy(targets, logits) * real), confusion), state

@@ -9,7 +9,7 @@ from data.tokenizers import make_tokenizer
 from export.text_model import TextModel
 from training.losses import masked_sums
 from training.metrics import Totals
-from training.tensorflow.evaluator import Evaluator
+from training.backends import Evaluator
 
 
 class Table(NamedTuple):

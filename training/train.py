@@ -1,6 +1,8 @@
 """Training a model from a config to a workdir."""
 
-import common.backend  # noqa: F401 - TensorFlow imports Keras
+from common import backend
+
+backend.check(backend.TRAINING)
 
 # isort: split
 import logging
@@ -13,9 +15,9 @@ from common.errors import UserError
 from common.paths import make_path
 from models import count_parameters
 from training import config as configuration
+from training.backends import BY_JAX, Evaluator, Trainer
 from training import workdir as workdirs
 from training.tensorflow.checkpoints import Checkpoints
-from training.tensorflow.evaluator import Evaluator
 from training.tensorflow.memory_prediction import check_model_fits, check_updates_fit
 from training.init_from import take_weights
 from training.cluster.interruption import catch_signals
@@ -26,7 +28,6 @@ from training.metrics_log import MetricsLog
 from training.tensorflow.profiler import Profile
 from training.tensorflow.strategy import announce, make_strategy, separate_dropout
 from tasks import TASKS
-from training.tensorflow.trainer import Trainer
 from training.cluster.workers import Agreement
 
 # Fields that may differ between workers: where files lie.
@@ -66,7 +67,12 @@ def train_and_evaluate(
     """
     configuration.check(config)
     strategy = strategy or make_strategy("one_device")
-    announce(strategy)
+    if BY_JAX:
+        from training.jax.device import take_device
+
+        take_device(strategy, profile, config.train.deterministic)
+    else:
+        announce(strategy)
     _report_filling(config, strategy)
     workdir = make_path(workdir, "--workdir")
     profile = None if profile is None else Profile(profile, workdir)
@@ -82,7 +88,7 @@ def train_and_evaluate(
 
 def _train(config, workdir, strategy, agreement, profile, test_at_validations):
     keras.utils.set_random_seed(config.seed)
-    if config.train.deterministic:
+    if config.train.deterministic and not BY_JAX:
         tf.config.experimental.enable_op_determinism()
     is_chief = agreement.is_chief
     (going_on,) = agreement.any(is_chief and workdirs.has_started(workdir))
@@ -95,7 +101,9 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
         for name in set(workdirs.differences(config, stored)) - PLACES:
             raise UserError(f"--config.{name}: expected the same for all workers")
         task, train, validation = _prepare(config, workdir, True, is_chief=False)
-    check_model_fits(config.model, task.tokenizer.vocabulary_size, strategy)
+    # JAX says itself what it has no memory for, before the first update.
+    if not BY_JAX:
+        check_model_fits(config.model, task.tokenizer.vocabulary_size, strategy)
     with strategy.scope():
         model = task.build_model()
     logger.info("%s: %d parameters", config.variant, count_parameters(model))
@@ -115,10 +123,11 @@ def _train(config, workdir, strategy, agreement, profile, test_at_validations):
         # So that what a run has lost is told from what it never had.
         checkpoints.save(RESUME, state)
     agreement.wait()
-    separate_dropout(model, strategy)
     evaluator = Evaluator(model, task, strategy)
-    # Before the log: after it, the run has begun, and its config stays.
-    check_updates_fit(trainer, train, evaluator, validation)
+    if not BY_JAX:
+        separate_dropout(model, strategy)
+        # Before the log: after it, the run has begun, and its config stays.
+        check_updates_fit(trainer, train, evaluator, validation)
     log = None
     if is_chief:
         log = MetricsLog(workdir, state.logged_lines, state.log_sum)

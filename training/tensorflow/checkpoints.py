@@ -266,7 +266,7 @@ class Checkpoints:
 
 
 def _by_keys(part, owner):
-    """{key in a checkpoint: tf.Variable} of a model or an optimizer.
+    """{key in a checkpoint: Keras variable} of a model or an optimizer.
 
     Raises:
       ValueError: if two variables share a path: one of them would not be saved.
@@ -279,7 +279,7 @@ def _by_keys(part, owner):
         key = f"{part}/{name}{ENDING}"
         if key in variables:
             raise ValueError(f"{variable.path}: two variables have this path")
-        variables[key] = variable.value
+        variables[key] = variable
     return variables
 
 
@@ -298,7 +298,7 @@ def _write(path, variables):
         prefix=str(path),
         tensor_names=list(variables),
         shape_and_slices=[""] * len(variables),
-        tensors=[variable.numpy() for variable in variables.values()],
+        tensors=[np.asarray(variable.value) for variable in variables.values()],
     )
 
 

@@ -13,7 +13,7 @@ from training.metrics import NotFiniteError, Totals
 from training.schedule import WarmupSchedule
 from training.tensorflow.memory_prediction import part_of_batch, predicted_bytes
 from training.tensorflow.optimizer import Adam
-from training.tensorflow.strategy import distribute, is_tpu, make_strategy
+from training.tensorflow.strategy import distribute, is_tpu
 
 
 class Trainer:
@@ -327,26 +327,3 @@ def _first_failure(failure, number, sums, norm):
     latest = tf.stack([tf.cast(number, tf.float32), sums[0] / sums[2], norm])
     is_fine = tf.reduce_all(tf.math.is_finite(latest)) | (failure[0] >= 0)
     return tf.where(is_fine, failure, latest)
-
-
-def one_device_trainer(
-    build,
-    task,
-    settings,
-    dataset: tf.data.Dataset,
-    jit_compile=False,
-    fillers=None,
-):
-    """A trainer of a new model on one device, and its iterator over a dataset.
-
-    Args:
-      build: function without arguments that makes the model.
-      task, settings, jit_compile: as for `Trainer`.
-      dataset: batches.
-      fillers: of the dataset's batches.
-    """
-    strategy = make_strategy("one_device")
-    with strategy.scope():
-        model = build()
-    trainer = Trainer(model, task, settings, strategy, jit_compile)
-    return trainer, trainer.iterate(dataset, fillers)

@@ -1,0 +1,42 @@
+"""What trains and evaluates, by the backend of Keras."""
+
+import keras
+import tensorflow as tf
+
+from training.tensorflow.strategy import make_strategy
+
+BY_JAX = keras.backend.backend() == "jax"
+if BY_JAX:
+    from training.jax.evaluator import Evaluator
+    from training.jax.trainer import Trainer
+
+    # TensorFlow, which reads the data, would take all the memory of a GPU.
+    tf.config.set_visible_devices([], "GPU")
+else:
+    from training.tensorflow.evaluator import Evaluator
+    from training.tensorflow.trainer import Trainer
+
+__all__ = ["BY_JAX", "Evaluator", "Trainer", "one_device_trainer"]
+
+
+def one_device_trainer(
+    build,
+    task,
+    settings,
+    dataset,
+    jit_compile=False,
+    fillers=None,
+):
+    """A trainer of a new model on one device, and its iterator over a dataset.
+
+    Args:
+      build: function without arguments that makes the model.
+      task, settings, jit_compile: as for `Trainer`.
+      dataset: a `tf.data.Dataset` of batches.
+      fillers: of the dataset's batches.
+    """
+    strategy = make_strategy("one_device")
+    with strategy.scope():
+        model = build()
+    trainer = Trainer(model, task, settings, strategy, jit_compile)
+    return trainer, trainer.iterate(dataset, fillers)

@@ -1,0 +1,1 @@
+"""Training by JAX, on one device."""
