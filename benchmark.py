@@ -23,6 +23,7 @@ from training import cli  # first: it quiets TensorFlow's logs
 from absl import flags
 
 from benchmarks import flags as command_flags
+from common import backend
 
 MARKDOWN = flags.DEFINE_bool("markdown", False, "A table instead of JSON rows.")
 
@@ -30,6 +31,8 @@ MARKDOWN = flags.DEFINE_bool("markdown", False, "A table instead of JSON rows.")
 def main():
     from benchmarks import rows
 
+    if command != "speed":
+        backend.expect_tensorflow(f"benchmark.py {command}")
     arguments = command_flags.arguments(command)
     measure = importlib.import_module(f"benchmarks.{command}").measure
     measured = []

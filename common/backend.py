@@ -1,7 +1,10 @@
-"""Checks the backend of Keras, and what else the environment decides.
+"""Checks the backend of Keras, and what else the environment decides, when imported.
 
-Training and answering check before they import TensorFlow, which imports Keras, which
-reads the environment once. The models alone run on other backends, and do not check.
+Training and evaluation import it before TensorFlow, which imports Keras, which reads
+the environment once. The models alone run on other backends, and do not import it.
+
+Raises:
+  UserError: if Keras or Python was told to be what this code cannot use.
 """
 
 import codecs
@@ -11,29 +14,26 @@ import sys
 
 from common.errors import UserError
 
-ANSWERING = ("tensorflow",)
-TRAINING = ("tensorflow", "jax")
+BACKENDS = ("tensorflow", "jax")
 
 
-def check(backends: tuple[str, ...]) -> None:
-    """Sets the backend of Keras, the first of some unless the environment says another.
+def expect_tensorflow(what: str) -> None:
+    """Raises UserError, with what is asked for, if Keras has another backend."""
+    if (backend := os.environ["KERAS_BACKEND"]) != BACKENDS[0]:
+        raise UserError(
+            f"KERAS_BACKEND: expected {BACKENDS[0]} for {what}, found {backend}"
+        )
 
-    Args:
-      backends: `ANSWERING` or `TRAINING`, what can be used.
 
-    Raises:
-      UserError: if Keras or Python was told to be what this code cannot use.
-    """
+def _check():
     keras = sys.modules.get("keras")
-    backend = os.environ.get("KERAS_BACKEND") or backends[0]
+    backend = os.environ.get("KERAS_BACKEND") or BACKENDS[0]
     if keras is not None:  # it keeps the backend that it began with
         backend = keras.backend.backend()
-    if backend not in backends:
-        expected = " or ".join(backends)
+    if backend not in BACKENDS:
         raise UserError(
-            f"KERAS_BACKEND: expected {expected}, found {backend}; set it to "
-            f"{backends[0]} before Keras is imported; training runs on "
-            f"{' and '.join(TRAINING)}, and the models alone on others"
+            f"KERAS_BACKEND: expected {' or '.join(BACKENDS)}, found {backend}; set it "
+            "before Keras is imported; only the models run on other backends"
         )
     # Keras's own configuration file may name another backend for other programs.
     os.environ["KERAS_BACKEND"] = backend
@@ -48,3 +48,6 @@ def check(backends: tuple[str, ...]) -> None:
         raise UserError(
             f"expected a locale with UTF-8, found {encoding}; set PYTHONUTF8=1"
         )
+
+
+_check()

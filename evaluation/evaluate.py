@@ -11,7 +11,7 @@ from common.paths import write_whole
 from common.paths import check_writable_folder
 from models import count_parameters
 from evaluation.run import load_run
-from training.tensorflow.strategy import announce
+from training.backends import announce
 from tasks.task import Evaluation
 
 EVALUATION_SPLITS = ("validation", "test")

@@ -1,8 +1,6 @@
 """A trained run, opened: its model answers."""
 
-from common import backend
-
-backend.check(backend.ANSWERING)
+from common import backend  # first: TensorFlow imports Keras
 
 # isort: split
 from collections.abc import Iterable, Mapping
@@ -54,7 +52,12 @@ class Run:
 
     @cached_property
     def text_model(self) -> TextModel:
-        """What answers texts: what an export holds."""
+        """What answers texts: what an export holds.
+
+        Raises:
+          UserError: if Keras has another backend than TensorFlow.
+        """
+        backend.expect_tensorflow("answers to texts")
         return self.task.text_model(fold_rotations(self.model))
 
     def check_data(self, split: str) -> None:

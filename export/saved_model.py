@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from common.backend import expect_tensorflow
 from common.cache import unfinished
 from common.errors import UserError
 from common.paths import check_writable_folder, make_local_path
@@ -71,6 +72,7 @@ def export(
     """
     if dtype not in DTYPES:
         raise UserError(f"--dtype={dtype}: expected one of {', '.join(DTYPES)}")
+    expect_tensorflow("an export")
     output = Path(os.path.realpath(make_local_path(output, "--output")))
     if misread := set(MISREAD) & set(str(output)):
         raise UserError(

@@ -19,10 +19,9 @@ from reproduction.running import in_own_process, is_finished, write_json
 from reproduction.sheet import Column, Sheet
 from tasks import TASKS
 from training import cli
+from training.backends import Evaluator, Trainer
 from training.config import check
-from training.tensorflow.evaluator import Evaluator
 from training.tensorflow.strategy import make_strategy
-from training.tensorflow.trainer import Trainer
 
 NAME = "plan.json"
 TO_RUN = "to run"

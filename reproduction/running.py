@@ -26,9 +26,10 @@ from reproduction.experiment import Experiment, Folder
 from reproduction.facts import facts
 from training import cli
 from training import workdir as workdirs
+from training.backends import describe
 from training.cluster.interruption import EXIT_CODE, SIGNALS, Interrupted
 from training.cluster.lock import LockedError, locked
-from training.tensorflow.strategy import describe, make_strategy
+from training.tensorflow.strategy import make_strategy
 from training.train import train_and_evaluate
 
 LOCK = "reproduce.lock"

@@ -11,9 +11,9 @@ from data.packed import FILLER_TARGET
 from export.classifier import TextClassifier
 from models import build_classifier, can_encode
 from tasks.task import Evaluation, Table, Task
+from training.backends import Evaluator
 from training.losses import cross_entropy, first_choice
 from training.metrics import Totals
-from training.backends import Evaluator
 
 
 class ClassificationTask(Task):

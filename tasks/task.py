@@ -7,9 +7,9 @@ from typing import NamedTuple
 from common.fields import Field
 from data.tokenizers import make_tokenizer
 from export.text_model import TextModel
+from training.backends import Evaluator
 from training.losses import masked_sums
 from training.metrics import Totals
-from training.backends import Evaluator
 
 
 class Table(NamedTuple):

@@ -6,6 +6,7 @@ import time
 
 from keras import ops
 
+from common.backend import expect_tensorflow
 from common.fields import (
     below,
     changeable,
@@ -198,6 +199,7 @@ class TranslationTask(Task):
     def _translator(self, model, strategy):
         """A `Translator` of the model's weights; the last one, if it was of the model:
         tracing a search takes long."""
+        expect_tensorflow("translations")
         last = self._last_translator
         if last and last.model is model and last.strategy is strategy:
             last.refresh()

@@ -1,12 +1,17 @@
 """What trains and evaluates, by the backend of Keras."""
 
+import logging
+
 import keras
 import tensorflow as tf
 
+from training.tensorflow import strategy as strategies
 from training.tensorflow.strategy import make_strategy
 
 BY_JAX = keras.backend.backend() == "jax"
 if BY_JAX:
+    import jax
+
     from training.jax.evaluator import Evaluator
     from training.jax.trainer import Trainer
 
@@ -16,7 +21,22 @@ else:
     from training.tensorflow.evaluator import Evaluator
     from training.tensorflow.trainer import Trainer
 
-__all__ = ["BY_JAX", "Evaluator", "Trainer", "one_device_trainer"]
+__all__ = ["Evaluator", "Trainer"]
+logger = logging.getLogger("transevolve")
+
+
+def describe(strategy: tf.distribute.Strategy) -> str:
+    """The devices of a strategy in a few words, or that of JAX."""
+    if BY_JAX:
+        return f"1 {jax.devices()[0].device_kind}, by JAX"
+    return strategies.describe(strategy)
+
+
+def announce(strategy: tf.distribute.Strategy) -> None:
+    """Logs the devices, and a warning where a better one is idle."""
+    logger.info("on %s", describe(strategy))
+    if not BY_JAX and (idle := strategies.warn_of_idle_gpu()):
+        logger.warning(idle)
 
 
 def one_device_trainer(

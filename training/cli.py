@@ -6,22 +6,17 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
-from common import backend
 from common.errors import UserError
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# Which also run on the other backends of training.
-TRAINING_SCRIPTS = ("train.py", "benchmark.py")
 # A CPU's arrays take memory again that earlier ones have left, as a GPU's do: the
 # system is slow to give fresh pages (docs/performance.md, "What was tried").
 os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
 PHYSICAL_MB = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
 os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(PHYSICAL_MB))
 try:
-    is_training = Path(sys.argv[0]).name in TRAINING_SCRIPTS
-    backend.check(backend.TRAINING if is_training else backend.ANSWERING)
+    import common.backend  # noqa: F401
 except UserError as error:
     sys.exit(f"error: {error}")
 

@@ -1,8 +1,6 @@
 """Training a model from a config to a workdir."""
 
-from common import backend
-
-backend.check(backend.TRAINING)
+import common.backend  # noqa: F401 - TensorFlow imports Keras
 
 # isort: split
 import logging
@@ -15,7 +13,7 @@ from common.errors import UserError
 from common.paths import make_path
 from models import count_parameters
 from training import config as configuration
-from training.backends import BY_JAX, Evaluator, Trainer
+from training.backends import BY_JAX, Evaluator, Trainer, announce
 from training import workdir as workdirs
 from training.tensorflow.checkpoints import Checkpoints
 from training.tensorflow.memory_prediction import check_model_fits, check_updates_fit
@@ -26,7 +24,7 @@ from training.run_state import BEST, LAST, RESUME, RunState
 from training.loop import Loop
 from training.metrics_log import MetricsLog
 from training.tensorflow.profiler import Profile
-from training.tensorflow.strategy import announce, make_strategy, separate_dropout
+from training.tensorflow.strategy import make_strategy, separate_dropout
 from tasks import TASKS
 from training.cluster.workers import Agreement
 
@@ -71,8 +69,7 @@ def train_and_evaluate(
         from training.jax.device import take_device
 
         take_device(strategy, profile, config.train.deterministic)
-    else:
-        announce(strategy)
+    announce(strategy)
     _report_filling(config, strategy)
     workdir = make_path(workdir, "--workdir")
     profile = None if profile is None else Profile(profile, workdir)

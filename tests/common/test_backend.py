@@ -12,10 +12,7 @@ from tests.scripts import last_line, script
 pytestmark = pytest.mark.script
 
 ENVIRONMENTS = {
-    "error: KERAS_BACKEND: expected tensorflow, found jax; set": {
-        "KERAS_BACKEND": "jax"
-    },
-    "error: KERAS_BACKEND: expected tensorflow, found torch; set": {
+    "error: KERAS_BACKEND: expected tensorflow or jax, found torch; set": {
         "KERAS_BACKEND": "torch"
     },
     "error: TF_USE_LEGACY_KERAS: expected Keras 3, found True; set": {

@@ -1,20 +1,16 @@
 """The device that JAX trains on."""
 
-import logging
 import os
 
-import jax
 import tensorflow as tf
 
 from common.errors import UserError
-
-logger = logging.getLogger("transevolve")
 
 
 def take_device(
     strategy: tf.distribute.Strategy, profile: str | None, is_deterministic: bool
 ) -> None:
-    """Logs the device. To be called before anything else asks JAX for it.
+    """Checks what is asked for. To be called before anything asks JAX for its device.
 
     Args:
       strategy: as it was asked for.
@@ -31,4 +27,3 @@ def take_device(
     if is_deterministic:
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true"
-    logger.info("on 1 %s, by JAX", jax.devices()[0].device_kind)

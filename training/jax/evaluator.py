@@ -1,5 +1,7 @@
 """Evaluation of a model on a device of JAX."""
 
+from collections.abc import Callable
+
 import jax
 import keras
 import numpy as np
@@ -30,18 +32,42 @@ class Evaluator:
           **bar: further arguments of `common.progress.progress_bar`.
         """
         totals = None
-        dataset = batcher.evaluate()
-        state = self._task.initial_state(dataset.element_spec["inputs"].shape[0])
-        values = [variable.value for variable in self._model.variables]
+        batches, state = self._batches(batcher)
+        values = self._values()
         total, unit = batcher.num_batches, " batches"
         with progress_bar(desc=title, total=total, unit=unit, **bar) as progress:
-            for batch in dataset.as_numpy_iterator():
+            for batch in batches:
                 sums, state = self._next(values, batch, state)
                 sums = [np.asarray(value) for value in sums]
                 totals = sums if totals is None else [*map(np.add, totals, sums)]
                 progress.update()
                 on_batch()
         return totals
+
+    def sample(self, batcher, count: int = 8) -> tuple[Callable, float]:
+        """A part of `evaluate`, to be timed.
+
+        Returns:
+          A function that evaluates the first `count` batches, and how many times as
+          long all of them take.
+        """
+        batches, state = self._batches(batcher, count)
+        batches, values = list(batches), self._values()
+
+        def call():
+            for batch in batches:
+                jax.block_until_ready(self._next(values, batch, state))
+
+        return call, batcher.num_batches / len(batches)
+
+    def _batches(self, batcher, count=-1):
+        """Batches of a split, and the state before the first."""
+        dataset = batcher.evaluate().take(count)
+        rows = dataset.element_spec["inputs"].shape[0]
+        return dataset.as_numpy_iterator(), self._task.initial_state(rows)
+
+    def _values(self):
+        return [variable.value for variable in self._model.variables]
 
     def _sums(self, values, batch, state):
         pairs = zip(self._model.variables, values, strict=True)

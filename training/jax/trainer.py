@@ -170,7 +170,8 @@ class Trainer:
         return (weights, others, moments), carried, jnp.append(sums, norm)
 
     def _loss(self, weights, others, carried, batch):
-        """The summed loss; the other variables, the sums and the carried state after."""
+        """The summed loss; the variables that are no weights, the sums and the carried
+        state after."""
         *variables, _ = self._variables()
         pairs = zip(sum(variables, []), [*weights, *others], strict=True)
         with keras.StatelessScope(state_mapping=[*pairs]) as scope:

@@ -1,14 +1,11 @@
 """Where training runs: one device, several, several workers, or a TPU."""
 
-import logging
 import os
 
 import tensorflow as tf
 
 from common.errors import UserError
 from training.cluster import workers
-
-logger = logging.getLogger("transevolve")
 
 
 def make_strategy(name: str = "auto", tpu: str = "") -> tf.distribute.Strategy:
@@ -81,13 +78,6 @@ def describe(strategy: tf.distribute.Strategy) -> str:
 def _kind(strategy):
     device = strategy.extended.worker_devices[0]
     return tf.DeviceSpec.from_string(device).device_type
-
-
-def announce(strategy: tf.distribute.Strategy) -> None:
-    """Logs the devices of a strategy, and a warning where a better one is idle."""
-    logger.info("on %s", describe(strategy))
-    if idle := warn_of_idle_gpu():
-        logger.warning(idle)
 
 
 def warn_of_idle_gpu() -> str | None:
