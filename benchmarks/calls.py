@@ -63,21 +63,22 @@ class Prepared:
     """A model to measure.
 
     Attributes:
-      call: makes one call, of so many `steps`.
+      call: makes one call.
       bytes: what the call takes of memory beside the weights, predicted; 0 if unknown.
       parameters: that count.
       products: matrix products of a training step; none where the model states none.
       close: ends what the calls need.
       not_run: why no more calls can be made.
+      steps: that a call takes.
     """
 
     call: Callable[[], None] | None = None
-    steps: int = 1
     bytes: int = 0
     parameters: int = 0
     products: Collection[Product] = ()
     close: Callable[[], None] = lambda: None
     not_run: str | None = None
+    steps: int = 1
 
     def attempt(self) -> None:
         """Makes a call, if none has failed. `not_run` says why this one fails."""
@@ -163,7 +164,8 @@ def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepar
     if short := shortage(num_bytes, make_strategy("one_device"), certain=True):
         return Prepared(not_run=short)
     products = models.products(model, *shape)
-    return Prepared(call, steps, num_bytes, count_parameters(model), products)
+    parameters = count_parameters(model)
+    return Prepared(call, num_bytes, parameters, products, steps=steps)
 
 
 def _in_own_process(answers):
