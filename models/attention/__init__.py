@@ -4,6 +4,7 @@ To add an attention, write its operator and name it here. It then serves every m
 """
 
 from models.attention.big_bird import BigBirdOperator
+from models.attention.delta import DeltaOperator
 from models.attention.gated_rfa import GatedRfaOperator
 from models.attention.linear import LinearOperator
 from models.attention.linformer import LinformerOperator
@@ -30,4 +31,5 @@ OPERATORS: dict[str, type[Operator]] = {
     "rfa-gated": GatedRfaOperator,
     "state-space": StateSpaceOperator,
     "talking-heads": TalkingHeadsOperator,
+    "delta": DeltaOperator,
 }

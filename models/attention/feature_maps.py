@@ -228,6 +228,11 @@ def variants() -> dict[str, dict]:
     }
 
 
+def scaled(x, scale):
+    """Queries or keys times the root of the scale of their products."""
+    return x if scale == 1 else x * scale**0.5
+
+
 def draw_vectors(count: int, size: int, orthogonal: bool, seed: int) -> np.ndarray:
     """Vectors of independent N(0, 1) numbers, float32 (count, size).
 

@@ -3,7 +3,13 @@
 from keras import initializers, ops
 
 from models.attention.causal_chunks import chunk_size, chunks
-from models.attention.heads import MASKED, is_future, split_heads, transpose
+from models.attention.heads import (
+    MASKED,
+    after_earlier,
+    is_future,
+    split_heads,
+    transpose,
+)
 from models.attention.rfa import RfaOperator
 from models.attention.signed_sums import shares
 from models.layers.dense import linear
@@ -78,7 +84,7 @@ class GatedRfaOperator(RfaOperator):
             ops.sum(ops.cast(x * d_x, decays.dtype), axis=-1, keepdims=True)
             for x, d_x in ((queries, d_queries), (keys, d_keys))
         )
-        d_sums = self._after_earlier(by_rows, ops.shape(keys)[2]) - by_columns
+        d_sums = after_earlier(by_rows, ops.shape(keys)[2]) - by_columns
         d_decays = ops.flip(ops.cumsum(ops.flip(d_sums, axis=2), axis=2), axis=2)
         return d_queries, d_keys, d_decays
 

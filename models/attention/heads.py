@@ -80,6 +80,16 @@ def num_earlier(num_queries, num_keys):
     return earlier
 
 
+def after_earlier(x, num_keys):
+    """(batch, heads, n, size) of queries, after zeros at earlier keys' positions."""
+    batch, heads, num_queries, size = ops.shape(x)
+    before = num_earlier(num_queries, num_keys)
+    if isinstance(before, int) and not before:
+        return x
+    zeros = ops.zeros((batch, heads, before, size), x.dtype)
+    return ops.concatenate([zeros, x], axis=2)
+
+
 def sees_a_key(padding_mask, num_queries, causal):
     """Whether a query sees a real key: bool (batch, 1, queries or 1, 1).
 

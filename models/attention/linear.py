@@ -17,8 +17,9 @@ from models.attention.causal_chunks import (
     sums_before,
     triangles,
 )
-from models.attention.feature_maps import FEATURE_MAPS, variants
+from models.attention.feature_maps import FEATURE_MAPS, scaled, variants
 from models.attention.heads import (
+    after_earlier,
     num_earlier,
     sees_a_key,
     transpose,
@@ -83,13 +84,13 @@ class LinearOperator(StateDecoding, DividedOperator):
     def prepare_queries(self, queries, scale, draw=None):
         """phi(Q)."""
         draw = self.draw() if draw is None else draw
-        features = self.feature_map.queries(_scaled(queries, scale), draw)
+        features = self.feature_map.queries(scaled(queries, scale), draw)
         return ops.cast(features, queries.dtype)
 
     def prepare_keys(self, keys, scale, mask=None, draw=None):
         """phi(K), and the logarithm of a factor that the map takes out of it."""
         draw = self.draw() if draw is None else draw
-        features, logs = self.feature_map.keys(_scaled(keys, scale), draw)
+        features, logs = self.feature_map.keys(scaled(keys, scale), draw)
         return ops.cast(features, keys.dtype), logs
 
     def make(self, inputs, columns):
@@ -178,7 +179,7 @@ class LinearOperator(StateDecoding, DividedOperator):
         queries, keys = inputs
         num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
         if self.causal:
-            queries = self._after_earlier(queries, num_keys)
+            queries = after_earlier(queries, num_keys)
         keys = safe_sums.Keys(keys, biases)
         attended = safe_sums.attend(queries, keys, values, self.causal)
         return attended[:, :, ops.shape(attended)[2] - num_queries :]
@@ -195,18 +196,8 @@ class LinearOperator(StateDecoding, DividedOperator):
         heads, chunks, C, size), and the decays of `sums_before`."""
         return _unchanged, _unchanged, None
 
-    def _after_earlier(self, x, num_keys):
-        """Queries after zeros at the positions of earlier keys."""
-        batch, heads, num_queries, size = ops.shape(x)
-        before = num_earlier(num_queries, num_keys)
-        if isinstance(before, int) and not before:
-            return x
-        return ops.concatenate(
-            [ops.zeros((batch, heads, before, size), x.dtype), x], axis=2
-        )
-
     def _rows(self, x, num_keys):
-        return chunks(self._after_earlier(x, num_keys))
+        return chunks(after_earlier(x, num_keys))
 
     def _joined_rows(self, x, num_queries, num_keys):
         return joined(x, num_keys)[:, :, num_earlier(num_queries, num_keys) :]
@@ -284,7 +275,3 @@ def _form(parts):
 
 def _unchanged(x):
     return x
-
-
-def _scaled(x, scale):
-    return x if scale == 1 else x * scale**0.5

@@ -3,7 +3,7 @@
 from keras import ops
 
 from common.fields import integer
-from models.attention.heads import largest
+from models.attention.heads import after_earlier, largest
 from models.attention.linear import LinearOperator
 from models.attention.operator import DividedOperator
 from models.attention.signed_decoding import SignedDecoding
@@ -93,7 +93,7 @@ class RfaOperator(SignedDecoding, LinearOperator):
         queries, keys, *decays = inputs
         num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
         if self.causal:
-            queries = self._after_earlier(queries, num_keys)
+            queries = after_earlier(queries, num_keys)
         attended = attend((queries, keys, *decays), biases, values, self.causal)
         return attended[:, :, ops.shape(attended)[2] - num_queries :]
 

@@ -10,7 +10,7 @@ from common.fields import integer
 from models.attention import convolution
 from models.attention.cache import State
 from models.attention.convolution import multiplied
-from models.attention.heads import num_earlier, sees_a_key, transpose
+from models.attention.heads import after_earlier, num_earlier, sees_a_key, transpose
 from models.attention.operator import Decoding, Operator
 from models.products import with_gradients
 from models.seeds import derive_seed
@@ -148,12 +148,12 @@ class StateSpaceOperator(Decoding, Operator):
 
     def transposed_times(self, parts, y):
         *kernel, sees = parts
-        y = _after_earlier(sees * y, convolution.length_of(kernel))
+        y = after_earlier(sees * y, convolution.length_of(kernel))
         return convolution.transposed_times(kernel, y)
 
     def gradient(self, parts, left, right):
         *kernel, sees = parts
-        left = _after_earlier(sees * left, convolution.length_of(kernel))
+        left = after_earlier(sees * left, convolution.length_of(kernel))
         transforms = convolution.correlation(left, right, kernel[0].shape[2])
         transforms = transforms[: len(self.outputs)]
         kernels = [convolution.signal(transform) for transform in transforms]
@@ -226,13 +226,3 @@ def _powers(logarithm, exponents):
     """(heads, size, exponents, N) of logarithms (heads, size, N)."""
     exponents = ops.cast(exponents, "float32")[:, None]
     return _exponential(*(part[:, :, None] * exponents for part in logarithm))
-
-
-def _after_earlier(y, num_keys):
-    """Of queries, after zeros at the positions of earlier keys."""
-    batch, heads, num_queries, columns = ops.shape(y)
-    earlier = num_keys - num_queries
-    if isinstance(earlier, int) and not earlier:
-        return y
-    before = ops.zeros((batch, heads, earlier, columns), y.dtype)
-    return ops.concatenate([before, y], axis=2)

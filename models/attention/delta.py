@@ -1,0 +1,330 @@
+"""The delta rule: linear attention whose memory takes out what it puts in anew."""
+
+from typing import Any, NamedTuple
+
+from keras import initializers, ops
+
+from common.fields import integer
+from models.attention.cache import State
+from models.attention.causal_chunks import chunk_size, chunks, joined
+from models.attention.feature_maps import FEATURE_MAPS, scaled, variants
+from models.attention.heads import (
+    after_earlier,
+    num_earlier,
+    split_heads,
+    transpose,
+    transposed_product,
+)
+from models.attention.operator import Decoding, Operator
+from models.attention.propagation import states_after, states_before, steps
+from models.layers.dense import linear
+from models.products import Product, with_gradients
+from models.seeds import derive_seed
+
+FIELDS = {
+    "largest_strength": integer("β of the delta rule lies between 0 and this.", 1, 2)
+}
+
+
+class DeltaOperator(Decoding, Operator):
+    """K of a memory S that each position corrects (Schlag, Irie and Schmidhuber 2021,
+    equations 24 to 26, with the sum normalisation of equation 29):
+
+        u_j = β_j (v_j - S_(j-1)^T φ(k_j)),   S_j = S_(j-1) + φ(k_j) u_j^T,
+        out_i = S_i^T φ(q_i)
+
+    with features that sum to one and the strengths β_j = σ(w_β x_j) of each head. So
+
+        K = tril(φ(Q) φ(K)^T) T diag(β),   T = (I + diag(β) tril(φ(K) φ(K)^T, -1))^-1
+
+    T is of keys and strengths alone. One triangular solve serves all reads. In chunks
+    of C positions with the state S_c before each, that is
+
+        out = N x + R S_c,   S_(c+1) = A_c S_c + P^T x,   A_c = I - φ(K)^T W
+        W = T β φ(K),   P = (T β)^T φ(K),   N = tril(φ(Q) φ(K)^T) T β,
+        R = φ(Q) - tril(φ(Q) φ(K)^T) W
+
+    and A of chunks after one another is multiplied once (`propagation`). Padding has β
+    = 0. Where all features are zero they stay so, and nothing is written or read. T is
+    solved in float32.
+
+    Args:
+      feature_map: a key of `FEATURE_MAPS`.
+      largest_strength: 1, or 2 for β = 2 σ(w_β x), with which a write may turn the
+        sign of what its key has read.
+      **hyperparameters: of the map, those that it has.
+    """
+
+    uses = ("causal",)
+    variants = {
+        suffix: {**hyperparameters, "largest_strength": 1}
+        for suffix, hyperparameters in variants().items()
+    }
+    linear_time = True
+    is_ordered = True
+    inert_weights = ("passes",)
+
+    def __init__(
+        self, num_heads, use, seed, feature_map, largest_strength, **hyperparameters
+    ):
+        super().__init__(num_heads, use, seed)
+        self.map_name = feature_map
+        self.largest_strength = largest_strength
+        self.hyperparameters = hyperparameters
+
+    @classmethod
+    def fields_of(cls, hyperparameters):
+        """Those of the map, which the variant chooses, and of the strengths."""
+        return {**FEATURE_MAPS[hyperparameters["feature_map"]].fields, **FIELDS}
+
+    @property
+    def is_softmax(self):
+        return self.feature_map.is_softmax
+
+    def build(self, layer, size):
+        """Makes the map of heads of `size` numbers, and w_β."""
+        self.feature_map = FEATURE_MAPS[self.map_name](
+            size, derive_seed(self.seed, "features"), **self.hyperparameters
+        )
+        self.feature_map.build(layer)
+        self.strength_kernel = layer.add_weight(
+            name="strength_kernel",
+            shape=(layer.hidden_dim, self.num_heads),
+            initializer=initializers.GlorotUniform(derive_seed(self.seed, "strength")),
+        )
+
+    def draw(self, training=None):
+        return self.feature_map.draw(training)
+
+    def prepare_queries(self, queries, scale, draw=None):
+        """φ(Q), which sum to one."""
+        draw = self.draw() if draw is None else draw
+        features = self.feature_map.queries(scaled(queries, scale), draw)
+        return _normalised(features, queries.dtype)
+
+    def prepare_keys(self, keys, scale, mask=None, draw=None):
+        """φ(K), likewise: a factor that the map takes out of them cancels."""
+        draw = self.draw() if draw is None else draw
+        features, _ = self.feature_map.keys(scaled(keys, scale), draw)
+        return _normalised(features, keys.dtype), None
+
+    def further_inputs(self, x, context, mask=None, training=None):
+        """β, (batch, heads, m, 1), 0 at padding."""
+        num_earlier(ops.shape(x)[1], ops.shape(context)[1])  # refuses more queries
+        kernel = ops.cast(self.strength_kernel, context.dtype)
+        strengths = self.largest_strength * ops.sigmoid(linear(context, kernel))
+        strengths = split_heads(strengths, self.num_heads)
+        if mask is not None:
+            strengths = strengths * ops.cast(mask, strengths.dtype)[:, None, :, None]
+        return (strengths,)
+
+    def make(self, inputs, columns):
+        """N, R, P, tril(φ(Q) φ(K)^T), T and the steps of A, after the inputs."""
+        queries, keys, strengths = _in_chunks(inputs)
+        seen = ops.tril(ops.matmul(queries, transpose(keys)))
+        solved = _solved(strengths * ops.matmul(keys, transpose(keys)))
+        by_values = solved * transpose(strengths)
+        by_states = ops.matmul(by_values, keys)
+        within = ops.matmul(seen, by_values)
+        reading = queries - ops.matmul(seen, by_states)
+        writing = transposed_product(by_values, keys)
+        levels = []
+        if keys.shape[2] != 1:
+            kept = ops.eye(keys.shape[-1], dtype=keys.dtype)
+            levels = steps(kept - transposed_product(keys, by_states))
+        return *inputs, within, reading, writing, seen, solved, *levels
+
+    def times(self, parts, x):
+        queries, keys, _, within, reading, writing, _, _, *levels = parts
+        num_keys, x = ops.shape(keys)[2], chunks(x)
+        product = ops.matmul(within, x)
+        if within.shape[2] != 1:
+            states = states_before(levels, transposed_product(writing, x))
+            product = product + ops.matmul(reading, states)
+        return joined(product, num_keys)[:, :, -ops.shape(queries)[2] :]
+
+    def transposed_times(self, parts, y):
+        _, keys, _, within, reading, writing, _, _, *levels = parts
+        num_keys = ops.shape(keys)[2]
+        y = chunks(after_earlier(y, num_keys))
+        product = transposed_product(within, y)
+        if within.shape[2] != 1:
+            states = states_after(levels, transposed_product(reading, y))
+            product = product + ops.matmul(writing, states)
+        return joined(product, num_keys)
+
+    def gradient(self, parts, left, right):
+        """See `Operator.gradient`.
+
+        It is that of the sum of y * out(x), where x are the columns of right and y
+        those of left. Corrections are v - S^T φ(k), for the state before each position,
+        and β times these, solved by T, is u.
+        """
+        inputs, (within, reading, writing, *further) = parts[:3], parts[3:]
+        seen, solved, *levels = further
+        queries, keys, strengths = _in_chunks(inputs)
+        num_queries, num_keys = (ops.shape(each)[2] for each in inputs[:2])
+        x, y = chunks(right), chunks(after_earlier(left, num_keys))
+        corrections, d_written = x, transposed_product(seen, y)
+        if within.shape[2] != 1:
+            before = states_before(levels, transposed_product(writing, x))
+            after = states_after(levels, transposed_product(reading, y))
+            corrections = x - ops.matmul(keys, before)
+            d_written = d_written + ops.matmul(keys, after)
+        written = ops.matmul(solved, strengths * corrections)
+        products = ops.tril(ops.matmul(keys, transpose(keys)), -1)
+        corrections = corrections - ops.matmul(products, written)
+        d_corrections = transposed_product(solved, d_written)
+        d_strengths = ops.sum(d_corrections * corrections, axis=-1, keepdims=True)
+        d_corrections = strengths * d_corrections
+        d_products = -ops.tril(ops.matmul(d_corrections, transpose(written)), -1)
+        d_seen = ops.tril(ops.matmul(y, transpose(written)))
+        d_queries = ops.matmul(d_seen, keys)
+        d_keys = transposed_product(d_seen, queries)
+        d_keys = d_keys + ops.matmul(d_products + transpose(d_products), keys)
+        if within.shape[2] != 1:
+            d_queries = d_queries + ops.matmul(y, transpose(before))
+            d_keys = d_keys + ops.matmul(written, transpose(after))
+            d_keys = d_keys - ops.matmul(d_corrections, transpose(before))
+        d_queries, d_keys, d_strengths = (
+            joined(x, num_keys) for x in (d_queries, d_keys, d_strengths)
+        )
+        return d_queries[:, :, -num_queries:], d_keys, d_strengths
+
+    def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
+        """A `State` S for each read, (batch, beams, heads, f, size), in float32."""
+        features = self.feature_map.num_features
+        shape = (batch_size, beams, self.num_heads, features, size)
+        return [State(ops.zeros(shape, "float32")) for _ in range(max(reads, 1))]
+
+    def step(self, inputs, biases, cache, visible):
+        """`Step`; biases are None where there are none."""
+        queries, keys, strengths = map(_beams_first, inputs)
+        weights = None
+        if biases is not None:
+            weights = 2 * ops.sigmoid(_beams_first(biases))
+        return Step(queries, keys, strengths, weights, cache)
+
+    def read_step(self, state, number, values):
+        """See `Decoding.read_step`."""
+        batch, beams, width = ops.shape(values)
+        shape = (batch, beams, self.num_heads, width // self.num_heads)
+        new = ops.reshape(ops.cast(values, "float32"), shape)
+        if state.weights is not None:
+            new = new * state.weights[..., number, None]
+        past = state.cache[number].value
+        found = ops.einsum("bnhf,bnhfv->bnhv", state.keys, past)
+        written = state.strengths * (new - found)
+        past = past + state.keys[..., None] * written[:, :, :, None]
+        attended = ops.einsum("bnhf,bnhfv->bnhv", state.queries, past)
+        cache = list(state.cache)
+        cache[number] = State(past)
+        attended = ops.reshape(attended, (batch, beams, width))
+        return ops.cast(attended, values.dtype), state._replace(cache=cache)
+
+    def products(self, units, length, key_size, size, reads):
+        """See `Operator.products`; the solve is none of them."""
+        (width, heads), reads = self.strength_kernel.shape, max(reads, 1)
+        f, c = self.feature_map.num_features, chunk_size(length)
+        count = -(-length // c)
+
+        def product(name, *sizes, calls=1, batch=units * count, training_only=False):
+            return Product(name, calls, batch, sizes, training_only=training_only)
+
+        def applied(name, columns, calls, training_only):
+            """N, R and P and the states between these, or all transposed."""
+            options = {"calls": calls, "training_only": training_only}
+            return [product(f"{name}: N x", c, c, columns, **options)] + passed(
+                name, columns, **options
+            )
+
+        def passed(name, columns, **options):
+            if count == 1:
+                return []
+            pairs = 2 * units * sum(_halves(count))
+            return [
+                product(f"{name}: P^T x", f, c, columns, **options),
+                product(f"{name}: states", f, f, columns, **options, batch=pairs),
+                product(f"{name}: R S", c, f, columns, **options),
+            ]
+
+        rank, last = reads * size, {"training_only": True}
+        counted = [
+            *self.feature_map.products(units * length),
+            *with_gradients("strengths", 1, 1, (units // heads * length, width, heads)),
+            product("Q K^T and K K^T", c, f, c, calls=2),
+            product("W, P and what R takes", c, c, f, calls=3),
+            product("N", c, c, c),
+            *applied("read", size, reads, False),
+            *applied("read transposed", size, reads, True),
+            product("gradient: within chunks", c, c, rank, calls=4, **last),
+            product("gradient: outer products", c, rank, c, calls=2, **last),
+            product("gradient: K K^T again", c, f, c, **last),
+            product("gradient: features", c, c, f, calls=3, **last),
+        ]
+        if count > 1:
+            steps_made = units * sum(_halves(count))
+            counted += [
+                product("A", f, c, f),
+                product("A of several", f, f, f, batch=steps_made),
+                product("gradient: states", c, f, rank, calls=7, **last),
+                product("gradient: passed", f, f, rank, batch=4 * steps_made, **last),
+            ]
+        return counted
+
+    def get_config(self):
+        return {
+            "feature_map": self.map_name,
+            "largest_strength": self.largest_strength,
+            **self.hyperparameters,
+        }
+
+
+class Step(NamedTuple):
+    """What the reads of a position share, and the cache.
+
+    Attributes:
+      queries, keys: φ(q) and φ(k), (batch, beams, heads, f), float32.
+      strengths: β, (batch, beams, heads, 1).
+      weights: w of all reads, (batch, beams, heads, reads); None where there are none.
+      cache: list of `State`, one a read.
+    """
+
+    queries: Any
+    keys: Any
+    strengths: Any
+    weights: Any
+    cache: list
+
+
+def _in_chunks(inputs):
+    """φ(Q) at the positions of the keys, φ(K) and β, in chunks."""
+    queries, keys, strengths = inputs
+    queries = after_earlier(queries, ops.shape(keys)[2])
+    return chunks(queries), chunks(keys), chunks(strengths)
+
+
+def _solved(products):
+    """T, of diag(β) φ(K) φ(K)^T, whose strictly lower part counts."""
+    lower = ops.tril(ops.cast(products, "float32"), -1)
+    places = ops.arange(ops.shape(lower)[-1])
+    one = ops.cast(places == places[:, None], lower.dtype)
+    one = ops.broadcast_to(one, ops.shape(lower))
+    return ops.cast(ops.solve_triangular(lower + one, one, lower=True), products.dtype)
+
+
+def _halves(count):
+    """Pairs on each level of `propagation.steps` over so many chunks."""
+    while count > 2:
+        count = (count + 1) // 2
+        yield count
+
+
+def _normalised(features, dtype):
+    """Features that sum to one, or are all zero."""
+    total = ops.sum(features, axis=-1, keepdims=True)
+    return ops.cast(features / ops.where(total > 0, total, 1), dtype)
+
+
+def _beams_first(x):
+    return ops.einsum("bhns->bnhs", ops.cast(x, "float32"))
