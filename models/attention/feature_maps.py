@@ -92,7 +92,7 @@ class Dpfp(FeatureMap):
     2 nu features for each number. Many are zero, and all may be.
     """
 
-    fields = {"nu": integer("ν of DPFP: 2ν features for each number.", 1, 3)}
+    fields = {"nu": integer("ν of DPFP: 2ν features for each number.", 1, 8)}
     variants = {"dpfp": {"nu": 1}}
     may_be_zero = True
 
