@@ -7,10 +7,10 @@ import pytest
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
 from tests import toys
+from training.backends import one_device_trainer
 from training.run_state import CARRIED
 from training.tensorflow.evaluator import Evaluator
 from training.tensorflow.strategy import make_strategy
-from training.tensorflow.trainer import one_device_trainer
 from training.train import train_and_evaluate
 
 ROWS, BATCHES = 8, 7

@@ -73,6 +73,7 @@ def test_a_run_that_goes_on_is_one_that_never_stopped(folder):
     ).read_bytes()
 
 
+@pytest.mark.long
 def test_what_is_not_finite_ends_the_run(folder):
     wild = {
         **SHORT,
@@ -85,6 +86,7 @@ def test_what_is_not_finite_ends_the_run(folder):
     assert "expected a finite loss and gradient, found a loss of" in last_line(result)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "flag, message",
     [
@@ -98,6 +100,7 @@ def test_what_jax_does_not_do_is_refused(folder, flag, message):
     assert last_line(result).startswith(message)
 
 
+@pytest.mark.long
 def test_answers_need_tensorflow(folder):
     workdir = f"--workdir={folder}/run"
     refusal = "error: KERAS_BACKEND: expected tensorflow for "

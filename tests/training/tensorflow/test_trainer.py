@@ -11,8 +11,8 @@ from data.batches import fill_rows
 from models import build_classifier, variant_config
 from tasks.classification import ClassificationTask
 from tasks.task import Task
+from training.backends import one_device_trainer
 from training.metrics import NotFiniteError
-from training.tensorflow.trainer import one_device_trainer
 
 SETTINGS = ConfigDict(
     {
