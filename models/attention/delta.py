@@ -28,7 +28,7 @@ FIELDS = {
 
 class DeltaOperator(Decoding, Operator):
     """K of a memory S that each position corrects (Schlag, Irie and Schmidhuber 2021,
-    equations 24 to 26, with the sum normalisation of equation 29):
+    equations 20 to 25, with the sum normalisation of section 4.2):
 
         u_j = β_j (v_j - S_(j-1)^T φ(k_j)),   S_j = S_(j-1) + φ(k_j) u_j^T,
         out_i = S_i^T φ(q_i)

@@ -1,4 +1,4 @@
-"""The delta rule, Schlag, Irie and Schmidhuber 2021, equations 24 to 26."""
+"""The delta rule, Schlag, Irie and Schmidhuber 2021, equations 20 to 25."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ def kernel(drawn):
     """Answers to a unit value at each key, by the rule, position after position.
 
     vbar = W phi(k), W += beta (v - vbar) phi(k)^T, out = W phi(q), with features that
-    sum to one (section 4.2, equation 29). W is (batch, heads, m, f) here: the values
+    sum to one (section 4.2). W is (batch, heads, m, f) here: the values
     of all keys are the columns of an identity.
     """
     features = FEATURES[drawn.hyperparameters["feature_map"]]
