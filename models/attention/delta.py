@@ -130,8 +130,8 @@ class DeltaOperator(Decoding, Operator):
         writing = transposed_product(by_values, keys)
         levels = []
         if keys.shape[2] != 1:
-            kept = ops.eye(keys.shape[-1], dtype=keys.dtype)
-            levels = steps(kept - transposed_product(keys, by_states))
+            identity = ops.eye(keys.shape[-1], dtype=keys.dtype)
+            levels = steps(identity - transposed_product(keys, by_states))
         return *inputs, within, reading, writing, seen, solved, *levels
 
     def times(self, parts, x):
@@ -213,8 +213,8 @@ class DeltaOperator(Decoding, Operator):
         if state.weights is not None:
             new = new * state.weights[..., number, None]
         past = state.cache[number].value
-        found = ops.einsum("bnhf,bnhfv->bnhv", state.keys, past)
-        written = state.strengths * (new - found)
+        retrieved = ops.einsum("bnhf,bnhfv->bnhv", state.keys, past)
+        written = state.strengths * (new - retrieved)
         past = past + state.keys[..., None] * written[:, :, :, None]
         attended = ops.einsum("bnhf,bnhfv->bnhv", state.queries, past)
         cache = list(state.cache)

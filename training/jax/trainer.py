@@ -130,8 +130,11 @@ class Trainer:
 
     def _variables(self):
         model = self.model
-        weights, others = model.trainable_variables, model.non_trainable_variables
-        return [*weights], [*others], [*self.optimizer.variables]
+        weights, non_trainable = (
+            model.trainable_variables,
+            model.non_trainable_variables,
+        )
+        return [*weights], [*non_trainable], [*self.optimizer.variables]
 
     def _update(self, state, carried, batch):
         """One update.
@@ -145,18 +148,18 @@ class Trainer:
           The next of both, and the sums of loss, right targets and targets, and the
           norm of the gradient, as one array.
         """
-        weights, others, moments = state
+        weights, non_trainable, moments = state
 
         # The gradient of the sum over a part of the batch.
         def add(totals, part):
-            others, gradients = totals
+            non_trainable, gradients = totals
             slopes = jax.value_and_grad(self._loss, has_aux=True)
-            (_, (others, *measured)), new = slopes(weights, others, *part)
-            return (others, jax.tree.map(jnp.add, gradients, new)), measured
+            (_, (non_trainable, *measured)), new = slopes(weights, non_trainable, *part)
+            return (non_trainable, jax.tree.map(jnp.add, gradients, new)), measured
 
         parts = jax.tree.map(self._in_parts, (carried, batch))
-        start = (others, jax.tree.map(jnp.zeros_like, weights))
-        (others, gradients), (sums, carried) = jax.lax.scan(add, start, parts)
+        start = (non_trainable, jax.tree.map(jnp.zeros_like, weights))
+        (non_trainable, gradients), (sums, carried) = jax.lax.scan(add, start, parts)
         sums = sums.sum(axis=0)
         gradients = [gradient / sums[2] for gradient in gradients]
 
@@ -167,20 +170,20 @@ class Trainer:
             gradients = [gradient * scale for gradient in gradients]
         weights, moments = self.optimizer.stateless_apply(moments, gradients, weights)
         carried = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), carried)
-        return (weights, others, moments), carried, jnp.append(sums, norm)
+        return (weights, non_trainable, moments), carried, jnp.append(sums, norm)
 
-    def _loss(self, weights, others, carried, batch):
+    def _loss(self, weights, non_trainable, carried, batch):
         """The summed loss; the variables that are no weights, the sums and the carried
         state after."""
         *variables, _ = self._variables()
-        pairs = zip(sum(variables, []), [*weights, *others], strict=True)
+        pairs = zip(sum(variables, []), [*weights, *non_trainable], strict=True)
         with keras.StatelessScope(state_mapping=[*pairs]) as scope:
             *losses, carried = self._task.losses(
                 self.model, batch, carried, training=True
             )
             sums = jnp.stack(masked_sums(*losses))
-        others = [scope.get_current_value(variable) for variable in variables[1]]
-        return sums[0], (others, sums, carried)
+        non_trainable = [scope.get_current_value(variable) for variable in variables[1]]
+        return sums[0], (non_trainable, sums, carried)
 
     def _in_parts(self, x):
         """(rows, ...) as (parts, rows of a part, ...)."""
