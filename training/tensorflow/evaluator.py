@@ -1,20 +1,15 @@
 """Evaluation of a model under a `tf.distribute` strategy."""
 
-from collections.abc import Callable
-
-import numpy as np
 import tensorflow as tf
 
-from common.progress import progress_bar
 from data.batches import fill_rows
+from training.evaluator import BatchEvaluator
 from training.tensorflow.memory_prediction import part_of_batch, predicted_bytes
 from training.tensorflow.strategy import distribute
 
 
-class Evaluator:
-    """Runs a model over all batches of a split.
-
-    A state that the task carries begins with the split, and goes from batch to batch.
+class Evaluator(BatchEvaluator):
+    """See `BatchEvaluator`.
 
     Args:
       model: made under the strategy's scope.
@@ -26,45 +21,7 @@ class Evaluator:
         self.strategy = strategy
         self._task = task
         self._step = lambda batch, state: task.sums(model, batch, state)
-        self._next = tf.function(self._reduced, autograph=False)
-
-    def evaluate(self, batcher, title, on_batch=lambda: None, **bar) -> list:
-        """The sums over all batches, NumPy values.
-
-        Args:
-          batcher: `data.batches.Batches` of the split.
-          title: of a progress bar.
-          on_batch: called after each batch.
-          **bar: further arguments of `common.progress.progress_bar`.
-        """
-        totals = None
-        batches, state = self._batches(batcher)
-        total, unit = batcher.num_batches, " batches"
-        with progress_bar(desc=title, total=total, unit=unit, **bar) as progress:
-            for batch in batches:
-                sums, state = self._next(batch, state)
-                sums = [value.numpy() for value in sums]
-                totals = sums if totals is None else [*map(np.add, totals, sums)]
-                progress.update()
-                on_batch()
-        return totals
-
-    def sample(self, batcher, count: int = 8) -> tuple[Callable, float]:
-        """A part of `evaluate`, to be timed.
-
-        Returns:
-          A function that evaluates the first `count` batches, and how many times as
-          long all of them take.
-        """
-        batches, state = self._batches(batcher, count)
-        batches = list(batches)
-
-        def call():
-            for batch in batches:
-                for value in self._next(batch, state)[0]:
-                    value.numpy()
-
-        return call, batcher.num_batches / len(batches)
+        self._reduce = tf.function(self._reduced, autograph=False)
 
     def batch_bytes(self, specs, shape: tuple[int, int]) -> int:
         """The memory that a batch takes on a device.
@@ -95,3 +52,6 @@ class Evaluator:
         # One by one: workers cannot reduce a list of several types.
         reduce = self.strategy.reduce
         return [reduce("SUM", value, axis=None) for value in sums], state
+
+    def _next(self, batch, state):
+        return self._reduce(batch, state)
