@@ -1,4 +1,4 @@
-"""The paper's learning rate (section 7.3)."""
+"""The paper's optimizer: Adam, and its learning rate (section 7.3)."""
 
 import keras
 from keras import ops
@@ -35,3 +35,13 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             "hidden_dim": self.hidden_dim,
             "warmup_steps": self.warmup_steps,
         }
+
+
+def adam_arguments(settings) -> dict:
+    """Arguments of Adam beside the rate, of the `train` part of a config."""
+    return {
+        "beta_1": settings.adam_beta_1,
+        "beta_2": settings.adam_beta_2,
+        "epsilon": settings.adam_epsilon,
+        "name": "adam",  # checkpoints name variables by it
+    }

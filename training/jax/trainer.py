@@ -8,7 +8,7 @@ import numpy as np
 from data.batches import fill_rows
 from training.losses import masked_sums
 from training.metrics import NotFiniteError, Totals
-from training.schedule import WarmupSchedule
+from training.schedule import WarmupSchedule, adam_arguments
 
 
 class Trainer:
@@ -40,10 +40,7 @@ class Trainer:
         )
         self.optimizer = keras.optimizers.Adam(
             self.schedule,
-            beta_1=settings.adam_beta_1,
-            beta_2=settings.adam_beta_2,
-            epsilon=settings.adam_epsilon,
-            name="adam",  # checkpoints name variables by it
+            **adam_arguments(settings),
         )
         self.optimizer.build(model.trainable_variables)
         self._step = jax.jit(self._update, donate_argnums=0)

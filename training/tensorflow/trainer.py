@@ -10,7 +10,7 @@ from data.batches import fill_rows
 from training.cluster import workers
 from training.losses import masked_sums
 from training.metrics import NotFiniteError, Totals
-from training.schedule import WarmupSchedule
+from training.schedule import WarmupSchedule, adam_arguments
 from training.tensorflow.memory_prediction import part_of_batch, predicted_bytes
 from training.tensorflow.optimizer import Adam
 from training.tensorflow.strategy import distribute, is_tpu
@@ -51,10 +51,7 @@ class Trainer:
         with strategy.scope():
             self.optimizer = Adam(
                 self.schedule,
-                beta_1=settings.adam_beta_1,
-                beta_2=settings.adam_beta_2,
-                epsilon=settings.adam_epsilon,
-                name="adam",  # checkpoints name variables by it
+                **adam_arguments(settings),
             )
             self.optimizer.build(model.trainable_variables)
         update = self._update
