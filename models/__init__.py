@@ -16,6 +16,7 @@ from models.architecture import Architecture
 from models.bag_of_words import ARCHITECTURE as BAG_OF_WORDS
 from models.classifier import SequenceClassifier
 from models.encoder_decoder import EncoderDecoder
+from models.language_model import LanguageModel
 from models.layers.embedding import IN_ATTENTION, POSITIONS, RELATIVE
 from models.seeds import derive_seed
 from models.transevolve import ARCHITECTURE as TRANSEVOLVE
@@ -176,6 +177,11 @@ def can_decode(config: Mapping) -> bool:
     return kind is None or (kind.can_decode and {"self", "causal"} <= set(kind.uses))
 
 
+def can_model_language(config: Mapping) -> bool:
+    """Whether the `model` part of a config can be a language model."""
+    return can_be_causal(config) and attention_kind(config).can_decode
+
+
 def can_be_causal(config: Mapping) -> bool:
     """Whether it can be an encoder of which tokens see none after them."""
     return attention_kind(config) is not None and _serves(config, {"causal"})
@@ -263,6 +269,46 @@ def build_encoder_decoder(
         seed=seed,
         dtype=arguments.get("dtype"),
         name="encoder_decoder",
+    )
+    model.build((None, None))
+    return model
+
+
+def build_language_model(
+    config: Mapping,
+    vocabulary_size: int,
+    seed: int = 0,
+    max_length: int | None = None,
+) -> LanguageModel:
+    """Builds the language model that the `model` part of a config describes.
+
+    Args:
+      config: `architecture`, a key of `ARCHITECTURES`, `hidden_dim`, and the arguments
+        of its encoder, which is causal here.
+      vocabulary_size, seed, max_length: as for `build_encoder_decoder`.
+
+    Returns:
+      The model, with its weights made.
+
+    Raises:
+      ValueError: if the attention is not causal, or cannot decode.
+    """
+    architecture, hidden_dim, positions, arguments = _parts(config, max_length)
+    if not can_model_language(config):
+        raise ValueError(f"expected a causal model that decodes, got {dict(config)}")
+    seed_of_encoder = derive_seed(seed, "encoder")
+    encoder = architecture.encoder(
+        **arguments, use="causal", seed=seed_of_encoder, name="encoder"
+    )
+    model = LanguageModel(
+        vocabulary_size,
+        hidden_dim,
+        encoder,
+        positions,
+        max_length,
+        seed=seed,
+        dtype=arguments.get("dtype"),
+        name="language_model",
     )
     model.build((None, None))
     return model

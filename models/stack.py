@@ -71,6 +71,25 @@ class Stack(keras.layers.Layer):
             if not layer.built:
                 layer.build(input_shape)
 
+    def empty_cache(self, batch_size, beams):
+        """What `step` keeps of earlier tokens, a list: nothing of any layer yet."""
+        return [layer.empty_cache(batch_size, beams) for layer in self.layers]
+
+    def step(self, x, given, cache, visible, position=None):
+        """Decodes one position, (batch, beams, width); its result, and the cache with
+        this position.
+
+        Args:
+          given: what no token of the text changes, of each layer.
+          cache: what each layer has kept of earlier tokens.
+          visible, position: see `Attention`.
+        """
+        new_cache = []
+        for layer, of_layer, past in zip(self.layers, given, cache, strict=True):
+            x, past = layer.step(x, of_layer, past, visible, position)
+            new_cache.append(past)
+        return self.output_norm(x), new_cache
+
     def get_config(self):
         return {
             **super().get_config(),
@@ -92,13 +111,18 @@ class PreNormalized:
 
 
 class EncoderStack(Stack):
-    """An encoder: layers of (batch, length, width) and a padding mask."""
+    """An encoder: layers of (batch, length, width) and a padding mask. A causal one
+    decodes, too."""
 
     def call(self, x, padding_mask=None, training=None):
         """Encodes (batch, length, width); the mask is true at real tokens."""
         for layer in self.layers:
             x = layer(x, padding_mask, training=training)
         return self.output_norm(x)
+
+    def constants(self):
+        """What `step` needs that no token changes."""
+        return [layer.attention.constants() for layer in self.layers]
 
     def products(self, batch_size, length):
         """Matrix products of a training step, see `models.products`."""
@@ -107,10 +131,7 @@ class EncoderStack(Stack):
 
 
 class DecoderStack(Stack):
-    """A decoder: layers of a target and an encoded source.
-
-    What it keeps in decoding is a list with what each layer keeps.
-    """
+    """A decoder: layers of a target and an encoded source."""
 
     def build(self, x_shape, encoded_shape=None):
         super().build(x_shape)
@@ -124,20 +145,3 @@ class DecoderStack(Stack):
     def source_cache(self, encoded, source_mask):
         """What `step` needs of the source."""
         return [layer.source_cache(encoded, source_mask) for layer in self.layers]
-
-    def empty_cache(self, batch_size, beams):
-        """What `step` keeps of earlier tokens: none yet."""
-        return [layer.empty_cache(batch_size, beams) for layer in self.layers]
-
-    def step(self, x, source_cache, cache, visible, position=None):
-        """Decodes one position, (batch, beams, width); its result, and the cache with
-        this position.
-
-        Args:
-          visible, position: see `Attention`.
-        """
-        new_cache = []
-        for layer, source, past in zip(self.layers, source_cache, cache, strict=True):
-            x, past = layer.step(x, source, past, visible, position)
-            new_cache.append(past)
-        return self.output_norm(x), new_cache

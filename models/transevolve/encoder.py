@@ -52,21 +52,58 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
           (batch, length, width). Padded positions hold finite, meaningless values.
         """
         state = self.attention(x, x, padding_mask, training=training)
+
+        def read(number, values):
+            return self.attention.read(state, number, values)
+
+        return self._depths(x, read, training)
+
+    def _depths(self, x, read, training=None):
+        """Moves (batch, length, width) through all depths.
+
+        Args:
+          read: function of the number of a read and of its values.
+        """
         for depth in range(self.num_depths):
-            attend = self._attend(depth, state, training)
+            attend = self._attend(depth, read, training)
             x = self._step(x, (attend, self._feed_forward(depth, training)))
         return self.output_norm(x)
 
-    def _attend(self, depth, state, training):
+    def _attend(self, depth, read, training):
         """The increment of attention, of (batch, length, width)."""
 
         def increment(x, stage):
             values = self.attention_norms[depth](x)
-            attended = self.attention.read(state, self._number(depth, stage), values)
+            attended = read(self._number(depth, stage), values)
             attended = self.output_projections[depth](attended)
             return self.attention_dropouts[depth](attended, training=training)
 
         return increment
+
+    def empty_cache(self, batch_size, beams):
+        """What `step` keeps of earlier tokens: nothing yet."""
+        return self.attention.empty_cache(batch_size, beams)
+
+    def step(self, x, constants, cache, visible, position=None):
+        """Runs a causal block for the tokens of one position.
+
+        Args:
+          x: (batch, beams, width).
+          constants: of its attention.
+          cache: of earlier positions.
+          visible, position: see `Attention`.
+
+        Returns:
+          (batch, beams, width), and the cache with this position.
+        """
+        state = self.attention.step(x, constants, cache, visible, position)
+
+        def read(number, values):
+            nonlocal state
+            attended, state = self.attention.read_step(state, number, values)
+            return attended
+
+        return self._depths(x, read), state.cache
 
     def products(self, batch_size, length):
         """Matrix products of a training step, see `models.products`."""

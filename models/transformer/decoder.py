@@ -107,14 +107,9 @@ class TransformerDecoderLayer(TransformerLayer):
         """
         constants, source = source_cache
         cache = list(cache)
-
-        def attend(x, stage):
-            state = self.self_attention.step(
-                x, constants, cache[stage], visible, position
-            )
-            attended, state = self.self_attention.read_step(state, 0, x)
-            cache[stage] = state.cache
-            return attended
+        attend = self._over_cache(
+            self.self_attention, constants, cache, visible, position
+        )
 
         def attend_to_source(x):
             (attended,) = self.cross_attention.read_source(x, source)

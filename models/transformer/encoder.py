@@ -38,22 +38,51 @@ class TransformerEncoderLayer(TransformerLayer):
 
     def call(self, x, padding_mask=None, training=None):
         """Runs the layer on (batch, length, width); mask true at real tokens."""
-        attend = self._attend(padding_mask, training)
+        attend = self._attend(self._over_text(padding_mask, training), training)
         return self._step(x, (attend, self._feed_forward(training)))
 
-    def _attend(self, padding_mask, training):
-        """The increment of attention."""
+    def _over_text(self, padding_mask, training):
+        """What is attended in a text, of the state and of the number of an offset."""
+
+        def read(x, stage):
+            state = self.attention(x, x, padding_mask, training=training)
+            return self.attention.read(state, 0, x)
+
+        return read
+
+    def _attend(self, read, training=None):
+        """The increment of attention, by what is attended."""
 
         def attend(x, stage):
-            state = self.attention(x, x, padding_mask, training=training)
-            attended = self.output_projection(self.attention.read(state, 0, x))
+            attended = self.output_projection(read(x, stage))
             return self.attention_dropout(attended, training=training)
 
         return self._increment(self.attention_norm, attend)
 
+    def empty_cache(self, batch_size, beams):
+        """What `step` keeps of earlier tokens, for each offset: nothing yet."""
+        empty = self.attention.empty_cache
+        return [empty(batch_size, beams) for _ in self.offsets]
+
+    def step(self, x, constants, cache, visible, position=None):
+        """Runs a causal layer for the tokens of one position.
+
+        Args:
+          x: (batch, beams, width).
+          constants: of its attention.
+          cache: of earlier positions.
+          visible, position: see `Attention`.
+
+        Returns:
+          (batch, beams, width), and the cache with this position.
+        """
+        cache = list(cache)
+        read = self._over_cache(self.attention, constants, cache, visible, position)
+        return self._step(x, (self._attend(read), self._feed_forward())), cache
+
     def increments(self, padding_mask, training):
         """Those of attention and of the feed-forward, for `models.reversible`."""
-        attend = self._attend(padding_mask, training)
+        attend = self._attend(self._over_text(padding_mask, training), training)
         transform = self._feed_forward(training)
         return (
             Increment(

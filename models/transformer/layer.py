@@ -119,6 +119,18 @@ class TransformerLayer(keras.layers.Layer):
 
         return increment
 
+    def _over_cache(self, attention, constants, cache, visible, position):
+        """A function of the state and of the number of an offset: what an attention
+        attends at one position. It brings the list `cache` up to date."""
+
+        def read(x, stage):
+            state = attention.step(x, constants, cache[stage], visible, position)
+            attended, state = attention.read_step(state, 0, x)
+            cache[stage] = state.cache
+            return attended
+
+        return read
+
     def _feed_forward(self, training=None):
         """The increment of the feed-forward, of (batch, length, width)."""
 

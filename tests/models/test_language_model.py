@@ -1,0 +1,107 @@
+"""Language models: causality, padding, and steps against the pass over a text."""
+
+import numpy as np
+import pytest
+
+from models import build_language_model, can_model_language
+from models.attention.cache import grow, leaves, settle
+from tests.models.builders import (
+    MAX_LENGTH,
+    SMALL_CONFIGS,
+    VOCABULARY_SIZE,
+    at_once,
+    numpy,
+    randomize,
+    tokens,
+)
+from tests.shallow import with_marks
+
+pytestmark = [pytest.mark.jax, pytest.mark.slow]
+
+# Of every architecture and mechanism, and what changes how a state moves.
+CONFIGS = {name: x for name, x in SMALL_CONFIGS.items() if can_model_language(x)}
+OPTIONS = {
+    "rotary": {"positions": "rotary", "residual_step": "rk2"},
+    "relative": {"positions": "relative-bias"},
+    "post": {"norm": "post", "sharing": "weights", "positions": "learned"},
+}
+CASES = [
+    *(
+        pytest.param(*x.values, {}, marks=x.marks, id=x.values[0])
+        for x in with_marks(CONFIGS)
+    ),
+    *(
+        pytest.param(name, changes, id=f"{name}-{option}")
+        for option, changes in OPTIONS.items()
+        for name in ("transformer", "transevolve-fullff-2")
+        if option != "post" or name == "transformer"
+    ),
+]
+LENGTH = 11
+
+
+def build(name, changes=()):
+    config = {**CONFIGS[name], **dict(changes)}
+    return randomize(build_language_model(config, VOCABULARY_SIZE, 0, MAX_LENGTH))
+
+
+@pytest.fixture(scope="module", params=CASES)
+def model(request):
+    return build(*request.param)
+
+
+def decode(model, text, recent):
+    """Logits of a text fed token by token through the cache."""
+    batch, length = text.shape
+    cache = grow(model.empty_cache(batch, 1), 3 * recent)
+    constants = model.constants()
+    step = at_once(lambda *given: model.step(given[0], constants, *given[1:]))
+    settle_at, logits = at_once(settle), []
+    for position in range(length):
+        if position and position % recent == 0:
+            cache = settle_at(cache, position)
+        now, cache = step(text[:, position : position + 1], cache, position)
+        logits.append(numpy(now))
+    return np.concatenate(logits, axis=1)
+
+
+@pytest.mark.parametrize("name, changes", CASES)
+def test_steps_equal_the_pass_over_the_text(name, changes, recent):
+    model, text = build(name, changes), tokens(length=LENGTH)
+    expected = numpy(at_once(model)(text))
+    np.testing.assert_allclose(decode(model, text, recent), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["transformer", "transevolve-fullff-1"])
+def test_nothing_is_seen_before_it_comes(name):
+    model, text = build(name), tokens(length=LENGTH)
+    later = text.copy()
+    later[:, 6:] = tokens(length=LENGTH, seed=1)[:, 6:]
+    before, after = (numpy(model(x)) for x in (text, later))
+    np.testing.assert_allclose(after[:, :6], before[:, :6], rtol=0, atol=1e-6)
+    assert np.abs(after[:, 6:] - before[:, 6:]).max() > 1e-2
+
+
+@pytest.mark.parametrize("name", ["transformer", "transevolve-fullff-1"])
+def test_padding_changes_nothing(name):
+    model, text = build(name), tokens(length=LENGTH)
+    longer = np.pad(text, [[0, 0], [0, 4]])
+    np.testing.assert_allclose(
+        numpy(model(longer))[:, :LENGTH], numpy(model(text)), rtol=0, atol=1e-5
+    )
+
+
+def test_states_do_not_grow():
+    model = build("transevolve-fullff-2-delta")
+    assert not any(leaf.grows for leaf in leaves(model.empty_cache(1, 1).layers))
+
+
+def test_input_and_output_share_a_table():
+    shapes = [weight.shape for weight in build("transformer").trainable_weights]
+    assert sum(VOCABULARY_SIZE in shape for shape in shapes) == 1
+
+
+def test_what_is_not_causal_is_refused():
+    config = SMALL_CONFIGS["transevolve-fullff-2-linformer"]
+    with pytest.raises(ValueError, match="expected a causal model that decodes"):
+        build_language_model(config, VOCABULARY_SIZE)
