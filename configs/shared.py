@@ -123,6 +123,55 @@ def translation(
     return _config(task, "translation", argument, default_variant, presets, parts)
 
 
+def language_modelling(
+    task: str,
+    argument: str,
+    default_variant: str,
+    presets: Mapping[str, dict],
+    model: dict,
+    data: dict,
+    *,
+    batch_size: int,
+    steps: int,
+    learning_rate_max: float,
+    warmup_steps: int,
+    validate_every: int,
+) -> ConfigDict:
+    """The config of a language model.
+
+    Args:
+      task, argument, default_variant, presets, model, data: as for `classification`.
+      batch_size, steps, learning_rate_max, warmup_steps, validate_every: of the `train`
+        part; a batch has so many segments.
+
+    Raises:
+      UserError: if the variant or the preset is unknown.
+    """
+    train = {
+        "batch_size": batch_size,
+        "steps": steps,
+        "epochs": unset(int),
+        "learning_rate_max": learning_rate_max,
+        "warmup_steps": warmup_steps,
+        "adam_beta_1": 0.9,
+        "adam_beta_2": 0.98,
+        "adam_epsilon": 1e-9,
+        **_loop(validate_every=validate_every, keep_checkpoints=10),
+    }
+    decode = {
+        "sliding_window": False,
+        "continuation_length": 100,
+        "temperature": 1.0,
+        "top_k": unset(int),
+        "top_p": unset(float),
+        "batch_size": 64,
+    }
+    parts = {"model": model, "data": data, "train": train, "decode": decode}
+    return _config(
+        task, "language_modelling", argument, default_variant, presets, parts
+    )
+
+
 def _loop(validate_every, keep_checkpoints):
     return {
         "init_from": unset(str),

@@ -49,6 +49,19 @@ def cached_folder(config, name: str, identity, write: Callable[[Path], None]) ->
     return cached(folder / f"{name}-{key}", write)
 
 
+def find(root: Path, name: str, content: str) -> Path:
+    """The file NAME of a folder, or NAME.gz.
+
+    Raises:
+      DataError: if neither is there, or it is empty.
+    """
+    # Where a file was unpacked beside its archive, the plain one is faster to read.
+    for path in (root / name, root / f"{name}.gz"):
+        if path.is_file():
+            return require_file(path, content)
+    raise DataError(f"{root}: expected the file {name} or {name}.gz, found neither")
+
+
 def require_file(path: Path, content: str) -> Path:
     """Returns `path` if it is a file that is not empty.
 

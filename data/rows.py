@@ -35,7 +35,7 @@ class Pair(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Plain text: a line of it. Nothing deals batches of these yet."""
+    """Plain text: a line of it."""
 
     text: bytes
 

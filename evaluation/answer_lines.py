@@ -55,24 +55,27 @@ def answer_lines(run: Run, lines, n_best: int | None = None) -> None:
 
 
 def score_lines(run: Run, lines) -> None:
-    """Prints log-probability<TAB>tokens for each line text<TAB>translation.
+    """Prints log-probability<TAB>tokens for each line, a text, or of a translator's
+    text<TAB>translation.
 
     Args:
       run: from `evaluation.run.load_run`.
       lines: binary file, e.g. standard input.
 
     Raises:
-      UserError: if the run has no such scores, or a line is no such pair.
+      UserError: if the run has no such scores, or a line is no such text or pair.
     """
     _require(run, "score", "--score")
+    columns = len(run.text_model.scored)
     _print_each(
-        run, lines, "score", lambda x: f"{x['log_prob']:.4f}\t{x['tokens']}", columns=2
+        run, lines, "score", lambda x: f"{x['log_prob']:.4f}\t{x['tokens']}", columns
     )
 
 
 def _require(run, signature, flag):
     if signature not in run.text_model.signatures:
-        raise UserError(f"{flag}: expected a translator, found {run.config.task}")
+        expected = f"a run whose answers have {signature.replace('_', ' ')}"
+        raise UserError(f"{flag}: expected {expected}, found {run.config.task}")
 
 
 def _print_each(run, lines, signature, show, columns=1):

@@ -30,6 +30,7 @@ class TextModel(tf.Module, ABC):
       signatures: names of methods.
       main_output: which output of `serving_default` is the answer, if one line is
         wanted.
+      scored: the texts that `score` takes, if there is one: columns of a line.
 
     Args:
       model: trained. Its weights are used, not copied, if they are stored as they are.
@@ -43,6 +44,7 @@ class TextModel(tf.Module, ABC):
 
     signatures = ("serving_default", "encode")
     main_output: str
+    scored: tuple[str, ...] = ()
 
     def __init__(self, model: keras.Model, tokenizer, dtype: str = "float32"):
         super().__init__()

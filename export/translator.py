@@ -43,6 +43,7 @@ class TextTranslator(TextModel):
 
     signatures = (*TextModel.signatures, "n_best", "score")
     main_output = "translation"
+    scored = ("text", "translation")
 
     def __init__(self, model, tokenizer, settings, longest, config, dtype="float32"):
         super().__init__(model, tokenizer, dtype)

@@ -4,11 +4,13 @@ To add one, write its `Task` and name it here.
 """
 
 from tasks.classification import ClassificationTask
+from tasks.language_modelling import LanguageModellingTask
 from tasks.task import Task
 from tasks.translation import TranslationTask
 
 # By the `kind` of a config.
 TASKS: dict[str, type[Task]] = {
     "classification": ClassificationTask,
+    "language_modelling": LanguageModellingTask,
     "translation": TranslationTask,
 }

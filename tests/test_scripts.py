@@ -240,7 +240,7 @@ def test_a_classifier_has_no_beams(run):
     result = script("evaluate.py", "--workdir=x", "--interactive", "--split=test")
     assert last_line(result) == "error: --split: --interactive does not take it"
     result = script("evaluate.py", f"--workdir={run[0]}", "--score", input_text="a\tb")
-    message = "error: --score: expected a translator, found listops"
+    message = "error: --score: expected a run whose answers have score, found listops"
     assert last_line(result) == message
 
 

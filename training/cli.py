@@ -140,6 +140,11 @@ def define_run() -> Callable:
         flags.DEFINE_float("length_penalty", None, other, lower_bound=0),
         flags.DEFINE_integer("extra_length", None, other, lower_bound=0),
         flags.DEFINE_integer("batch_size", None, other, lower_bound=1),
+        flags.DEFINE_bool("sliding_window", None, other),
+        flags.DEFINE_integer("continuation_length", None, other, lower_bound=1),
+        flags.DEFINE_float("temperature", None, other, lower_bound=0),
+        flags.DEFINE_integer("top_k", None, other, lower_bound=1),
+        flags.DEFINE_float("top_p", None, other, lower_bound=0),
     ]
     attention = flags.DEFINE_string(
         "attention", None, "A form of attention instead of the run's, e.g. linear."

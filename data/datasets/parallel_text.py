@@ -94,15 +94,10 @@ def _paths(config, split) -> list[Path]:
     languages = (config.source_language, config.target_language)
     layout = " and ".join(f"{name}.{language}[.gz]" for language in languages)
     root = files.data_path(config.dir, "parallel text", f"the folder of {layout}")
-    return [_path(root, f"{name}.{language}") for language in languages]
-
-
-def _path(root, name):
-    # Where a file was unpacked beside its archive, the plain one is faster to read.
-    for path in (root / name, root / f"{name}.gz"):
-        if path.is_file():
-            return files.require_file(path, "a sentence a line")
-    raise DataError(f"{root}: expected the file {name} or {name}.gz, found neither")
+    return [
+        files.find(root, f"{name}.{language}", "a sentence a line")
+        for language in languages
+    ]
 
 
 def _read_files(*paths):

@@ -13,12 +13,14 @@ from data.tokenizers.subwords import SubwordTokenizer
 from data.tokenizers.symbols import SymbolTokenizer
 from data.tokenizers.tokenizer import Tokenizer
 from data.tokenizers.word_pieces import WordPieceTokenizer
+from data.tokenizers.words import WordTokenizer
 
 TOKENIZERS: dict[str, type[Tokenizer]] = {
     "bytes": ByteTokenizer,
     "symbols": SymbolTokenizer,
     "wordpiece": WordPieceTokenizer,
     "subwords": SubwordTokenizer,
+    "words": WordTokenizer,
 }
 DESCRIPTION = "tokenizer.json"
 

@@ -54,6 +54,7 @@ class SubwordTokenizer(Tokenizer):
     """
 
     name = "subwords"
+    end = END
     modules = ("tensorflow_text",)
     FIELDS = {
         "vocab_size": integer("How many subwords to learn.", maximum=1_000_000),

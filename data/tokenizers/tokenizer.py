@@ -15,6 +15,9 @@ class Tokenizer(ABC):
     Class attributes:
       name: its key in `data.tokenizers.TOKENIZERS`, which `data.tokenizer` gives.
       FIELDS: its own fields in the `data` part of a config.
+      end: the id that closes a line of plain text; None if it reads no such text. One
+        that has it has `decode(ids)`, too: texts, string [batch], of ids, int32 ragged
+        [batch, (length)].
       modules: what a process must import, TensorFlow apart, before it loads an export.
 
     Attributes:
@@ -25,6 +28,7 @@ class Tokenizer(ABC):
 
     name: str
     FIELDS: Mapping[str, Field] = {}
+    end: int | None = None
     modules = ()
     vocabulary_size: int
     identity: object

@@ -1,0 +1,63 @@
+"""Language modelling of plain text, a document a line.
+
+    python train.py --config=configs/plain_text.py:VARIANT[,laptop] \\
+        --config.data.dir=FOLDER --workdir=runs/text
+    python evaluate.py --workdir=runs/text
+
+FOLDER has the files train.txt, valid.txt and test.txt, or their .gz. Those of
+WikiText-103 are given by --config.data.train_name=wiki.train.tokens and so on.
+
+`laptop`: two layers of width 128, segments of 64 words, the 20,000 most frequent. It
+shows that everything runs and learns.
+"""
+
+from ml_collections import ConfigDict
+
+from configs.shared import SMALL, language_modelling, reading, unset
+
+PRESETS = {
+    "small": {},
+    "laptop": {
+        "model.hidden_dim": 128,
+        "model.ffn_dim": 512,
+        "data.vocab_size": 20_000,
+        "data.segment_length": 64,
+        "train.batch_size": 32,
+        "train.steps": 2000,
+        "train.validate_every": 500,
+        "train.learning_rate_max": 0.5,
+        "train.warmup_steps": 400,
+        "train.keep_checkpoints": 1,
+    },
+}
+
+
+def get_config(argument: str = "") -> ConfigDict:
+    """The settings of a variant, by default transevolve-fullff-1, and of a preset."""
+    data = {
+        "dataset": "plain_text",
+        "source": "files",
+        **reading(),
+        "train_name": "train.txt",
+        "validation_name": "valid.txt",
+        "test_name": "test.txt",
+        "tokenizer": "words",
+        "vocab_size": 50_000,
+        # Of subwords, by --config.data.tokenizer=subwords.
+        "vocab_sentences": 1_000_000,
+        "vocab_file": unset(str),
+        "segment_length": 256,
+    }
+    return language_modelling(
+        "plain_text",
+        argument,
+        "transevolve-fullff-1",
+        PRESETS,
+        SMALL,
+        data,
+        batch_size=96,
+        steps=100_000,
+        learning_rate_max=0.5,
+        warmup_steps=8000,
+        validate_every=2000,
+    )

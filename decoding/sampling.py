@@ -1,0 +1,117 @@
+"""Continuing texts token by token."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+from keras import ops
+
+from models.attention.cache import capacity, grow, period, settle
+
+
+def continued(
+    step: Callable, cache, prompts, lengths, count: int, choose: Callable, end: int
+):
+    """The tokens that continue each prompt, up to its end.
+
+    A continuation does not depend on the other prompts of a batch, if what `choose`
+    chooses does not.
+
+    Args:
+      step: function of tokens (batch, 1), the cache and the position that returns the
+        logits of the next token (batch, 1, vocabulary) and the new cache, as
+        `LanguageModel.step`.
+      cache: empty, of one beam.
+      prompts: int32 (batch, length), padded with zeros at the end.
+      lengths: int32 (batch,), tokens of each, from 1.
+      count: the most tokens of a continuation.
+      choose: function of logits (batch, vocabulary) and of the position of their token
+        that returns the next token, int32 (batch,).
+      end: the id that ends a text.
+
+    Returns:
+      int32 (batch, length + count), zeros but for the continuations.
+    """
+    num_positions = ops.shape(prompts)[1] + count
+    cache = grow(cache, capacity(cache, num_positions, num_positions))
+    every = period(cache, num_positions)
+    places = ops.arange(num_positions)
+    given = ops.pad(prompts, [[0, 0], [0, count]])
+    ended = ops.zeros(ops.shape(lengths), "bool")
+
+    def advance(position, tokens, ended, cache):
+        here = places == position
+        now = ops.sum(ops.where(here, tokens, 0), axis=1)
+        logits, cache = step(now[:, None], cache, position)
+        chosen = choose(logits[:, 0], position)
+        following = position + 1
+        is_new = following >= lengths
+        ended = ops.logical_or(ended, ops.logical_and(is_new, chosen == end))
+        ended = ops.logical_or(ended, following >= lengths + count)
+        writes = ops.logical_and(is_new, ops.logical_not(ended))
+        chosen = ops.where(writes, chosen, 0)[:, None]
+        is_next = (places == following)[None]
+        tokens = ops.where(ops.logical_and(is_next, is_new[:, None]), chosen, tokens)
+        return following, tokens, ended, cache
+
+    def before(stop):
+        return lambda position, tokens, ended, cache: ops.logical_and(
+            position < stop, ops.logical_not(ops.all(ended))
+        )
+
+    def advance_a_period(position, tokens, ended, cache):
+        stop = (position // every + 1) * every
+        state = position, tokens, ended, cache
+        position, tokens, ended, cache = ops.while_loop(before(stop), advance, state)
+        return position, tokens, ended, settle(cache, position)
+
+    _, tokens, _, _ = ops.while_loop(
+        before(num_positions - 1),
+        advance_a_period,
+        (ops.zeros((), "int32"), given, ended, cache),
+    )
+    return ops.where(places >= lengths[:, None], tokens, 0)
+
+
+def chooser(settings, seed: int) -> Callable:
+    """What chooses the next token: the likeliest, or one that is drawn.
+
+    What is drawn depends on the seed and the position alone.
+
+    Args:
+      settings: the `decode` part of a config of language modelling.
+      seed: non-negative integer.
+
+    Returns:
+      A function of logits (batch, vocabulary) and of a position, see `continued`.
+      Padding is never chosen.
+    """
+
+    def choose(logits, position):
+        logits = tf.cast(logits, "float32")
+        # Padding is the first.
+        logits = tf.concat(
+            [tf.fill([tf.shape(logits)[0], 1], logits.dtype.min), logits[:, 1:]], 1
+        )
+        if not settings.temperature:
+            return tf.argmax(logits, axis=-1, output_type=tf.int32)
+        logits = logits / settings.temperature
+        if settings.top_k:
+            few = min(settings.top_k, logits.shape[-1])
+            logits = _at_least(logits, tf.math.top_k(logits, few).values[:, -1:])
+        if settings.top_p:
+            ordered = tf.sort(logits, direction="DESCENDING")
+            before = tf.cumsum(tf.nn.softmax(ordered), axis=-1, exclusive=True)
+            chosen = tf.where(before < settings.top_p, ordered, ordered[:, :1])
+            logits = _at_least(logits, tf.reduce_min(chosen, axis=-1, keepdims=True))
+        # The largest after Gumbel noise is drawn by the softmax of the logits.
+        uniform = tf.random.stateless_uniform(
+            logits.shape[-1:], [seed, position], minval=1e-20
+        )
+        noisy = logits - tf.math.log(-tf.math.log(uniform))
+        return tf.argmax(noisy, axis=-1, output_type=tf.int32)
+
+    return choose
+
+
+def _at_least(logits, smallest):
+    return tf.where(logits >= smallest, logits, logits.dtype.min)

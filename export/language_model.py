@@ -1,0 +1,152 @@
+"""Continuations of texts, and what a model thinks of texts."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+from ml_collections import ConfigDict
+
+from decoding.sampling import chooser, continued
+from decoding.translation import LINE_BREAK
+from export.signatures import TEXT, signature
+from export.text_model import TextModel
+
+
+class Continuation(NamedTuple):
+    """What follows a text.
+
+    Attributes:
+      text: of one line.
+      truncated: whether the model saw the end of the text before it only.
+    """
+
+    text: str
+    truncated: bool
+
+    def __str__(self):
+        return self.text
+
+
+class TextLanguageModel(TextModel):
+    """A `LanguageModel` for texts.
+
+    Args:
+      model, tokenizer, dtype: see `TextModel`.
+      settings: the `decode` part of a config.
+      longest: tokens that it sees of a text.
+      seed: of what is drawn.
+      config: the `model` part of a config.
+    """
+
+    signatures = (*TextModel.signatures, "score")
+    main_output = "continuation"
+    scored = ("text",)
+
+    def __init__(
+        self, model, tokenizer, settings, longest, seed, config, dtype="float32"
+    ):
+        super().__init__(model, tokenizer, dtype)
+        self.longest = longest
+        self._config = ConfigDict(config)  # not a dict, which TensorFlow would track
+        self._settings = settings
+        self._end = tokenizer.end
+        self._decode = tokenizer.decode
+        self._vocabulary_size = tokenizer.vocabulary_size
+        self._logits = lambda rows: model(rows, training=False)
+        choose = chooser(settings, seed)
+
+        def follow(prompts, lengths):
+            constants = model.constants()
+            return continued(
+                lambda tokens, *state: model.step(tokens, constants, *state),
+                model.empty_cache(tf.shape(prompts)[0], 1),
+                prompts,
+                lengths,
+                settings.continuation_length,
+                choose,
+                tokenizer.end,
+            )
+
+        self._follow = follow
+
+    @signature(TEXT)
+    def serving_default(self, text):
+        """A continuation of each text, up to the end of its line.
+
+        Returns:
+          `continuation`, string [batch], one line each; `truncated`, bool [batch].
+        """
+        ids, truncated = self._read(text)
+
+        def follow(prompts):
+            lengths = tf.reduce_sum(tf.cast(prompts != 0, tf.int32), axis=1)
+            tokens = self._follow(prompts, lengths)
+            following = tf.ragged.boolean_mask(tokens, tokens != 0)
+            return [tf.strings.regex_replace(self._decode(following), LINE_BREAK, " ")]
+
+        (continuation,) = self._in_batches(
+            follow,
+            [tf.concat([self._ends(ids), ids], axis=1)],
+            [tf.TensorSpec([None], tf.string)],
+            self._numbers,
+            self._settings.batch_size,
+        )
+        return {"continuation": continuation, "truncated": truncated}
+
+    @signature(TEXT)
+    def score(self, text):
+        """What the model thinks of texts.
+
+        Returns:
+          `log_prob`, float32 [batch], of each text and its end; `tokens`, int32
+          [batch], how many these are; `truncated`, bool [batch].
+        """
+        ids = self._tokenize(text)
+        truncated = ids.row_lengths() >= self.longest
+        targets = tf.concat([ids[:, : self.longest - 1], self._ends(ids)], axis=1)
+        (log_prob,) = self._in_batches(
+            lambda rows: [self._log_probs(rows)],
+            [targets],
+            [tf.TensorSpec([None], tf.float32)],
+            self._numbers,
+            self._settings.batch_size,
+        )
+        return {
+            "log_prob": log_prob,
+            "tokens": tf.cast(targets.row_lengths(), tf.int32),
+            "truncated": truncated,
+        }
+
+    @property
+    def limits(self):
+        return (
+            f"The model continues the last {self.longest - 1:,} tokens of a text, by "
+            f"at most {self._settings.continuation_length:,}. `score` reads the first "
+            f"{self.longest - 1:,}. Of a longer text `truncated` is true."
+        )
+
+    def answer(self, outputs):
+        """`Continuation`, see `TextModel`."""
+        return Continuation(
+            outputs["continuation"].decode(), bool(outputs["truncated"])
+        )
+
+    def _read(self, text):
+        """See `TextModel`."""
+        ids = self._tokenize(text)
+        return ids[:, 1 - self.longest :], ids.row_lengths() >= self.longest
+
+    def _ends(self, ids):
+        return tf.fill([ids.nrows(), 1], self._end)
+
+    def _log_probs(self, targets):
+        real = targets != 0
+        before = tf.pad(targets[:, :-1], [[0, 0], [1, 0]], constant_values=self._end)
+        logits = tf.cast(self._logits(tf.where(real, before, 0)), tf.float32)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
+        return -tf.reduce_sum(tf.where(real, losses, 0.0), axis=1)
+
+    def _numbers(self, length):
+        """Of the largest array of a text of this length."""
+        config = self._config
+        rows = [config["num_heads"] * length, config["ffn_dim"], self._vocabulary_size]
+        return tf.reduce_max(rows) * length

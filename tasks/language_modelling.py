@@ -1,0 +1,128 @@
+"""The next token of plain text, by a causal model."""
+
+import math
+
+from common.fields import (
+    below,
+    boolean,
+    changeable,
+    fail,
+    integer,
+    optional,
+    real,
+)
+from data.segments import SegmentData
+from export.language_model import TextLanguageModel
+from models import build_language_model, can_model_language
+from tasks.task import Evaluation, Table, Task
+from training.backends import Evaluator
+from training.losses import cross_entropy, first_choice
+
+# Changeable when a run is taken up again: training does neither.
+DECODE = {
+    "decode.sliding_window": boolean(
+        "Evaluate each token by a window that ends with it, and not by segments."
+    ),
+    "decode.continuation_length": integer(
+        "Tokens that a text is continued by, at most.", maximum=1_000_000
+    ),
+    "decode.temperature": real(
+        "Logits are divided by it before one is drawn; 0 takes the largest.", 0, 100
+    ),
+    "decode.top_k": optional(integer("Draw from so many of the likeliest tokens.")),
+    "decode.top_p": optional(
+        real("Draw from the fewest tokens that have this probability.", 1e-6, 1)
+    ),
+    "decode.batch_size": integer("Texts continued together.", maximum=100_000),
+}
+
+
+class LanguageModellingTask(Task):
+    """The best checkpoint is that of the lowest loss a token. See `Task`."""
+
+    reads = "plain_text"
+    unit = "tokens"
+    metric = "loss"
+    higher_is_better = False
+    score_names = ("perplexity", "token_perplexity", "accuracy")
+    fields = {
+        **below("data", SegmentData.FIELDS),
+        **{name: changeable(field) for name, field in DECODE.items()},
+    }
+
+    def __init__(self, config, tokenizer):
+        super().__init__(config, tokenizer)
+        self.data = SegmentData(config.data, tokenizer)
+
+    @staticmethod
+    def check(config):
+        if not can_model_language(config.model):
+            fail("variant", "a variant that is causal and decodes", config.variant)
+
+    @staticmethod
+    def shapes(config):
+        return [(config.train.batch_size, config.data.segment_length)]
+
+    def build_model(self):
+        config = self.config
+        return build_language_model(
+            config.model,
+            self.tokenizer.vocabulary_size,
+            config.seed,
+            config.data.segment_length + config.decode.continuation_length,
+        )
+
+    def training_batches(self):
+        return self.data.train(self.config.train.batch_size)
+
+    def evaluation_batches(self, split):
+        slides = self.config.decode.sliding_window
+        return self.data.evaluation(split, self.evaluation_batch_size, slides)
+
+    @staticmethod
+    def losses(model, batch, state, training):
+        """See `Task.losses`; (batch, length) each."""
+        targets = batch["targets"]
+        logits = model(batch["inputs"], training=training)
+        right = first_choice(logits) == targets
+        return cross_entropy(targets, logits), right, targets != 0, state
+
+    def evaluate(self, model, split, strategy, each_checkpoint=()):
+        """Perplexity a word, whatever the tokens, and a token."""
+        batches = self.evaluation_batches(split)
+        evaluator = Evaluator(model, self, strategy)
+        totals = self.totals(evaluator.evaluate(batches, f"evaluating {split}"))
+        text = self.data.text(split)
+        scores = {
+            "examples": text.lines,
+            "words": text.words,
+            "tokens": int(totals.targets),
+            **totals.metrics(),
+            "perplexity": math.exp(totals.loss / text.words),
+            "token_perplexity": math.exp(totals.loss / totals.targets),
+            "decode": {"sliding_window": self.config.decode.sliding_window},
+        }
+        rows = [
+            [
+                unit,
+                f"{count:,}",
+                f"{totals.loss / count:.4f}",
+                f"{math.exp(totals.loss / count):.2f}",
+            ]
+            for unit, count in (("word", text.words), ("token", int(totals.targets)))
+        ]
+        return Evaluation(
+            scores, [Table(["unit", "count", "loss", "perplexity"], rows)]
+        )
+
+    def text_model(self, model, dtype="float32"):
+        """`TextLanguageModel`; it sees as much of a text as a segment has."""
+        return TextLanguageModel(
+            model,
+            self.tokenizer,
+            self.config.decode,
+            self.config.data.segment_length,
+            self.config.seed,
+            self.config.model,
+            dtype,
+        )

@@ -1,0 +1,127 @@
+"""Segments of plain text: what is predicted, once, and what each row sees."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data import segments
+from data.rows import DataError
+from data.segments import SegmentData, Segments, Streams
+from data.tokenizers import make_tokenizer
+from tests import plain_text
+
+END = 99
+
+
+def text(count):
+    return np.arange(1, count + 1, dtype=np.uint16)
+
+
+def batches(dataset, count=None):
+    taken = dataset if count is None else dataset.take(count)
+    return [{name: x.numpy() for name, x in batch.items()} for batch in taken]
+
+
+def joined(found, name):
+    return np.concatenate([batch[name] for batch in found])
+
+
+@settings(max_examples=20)
+@given(
+    count=st.integers(1, 40),
+    length=st.integers(2, 9),
+    rows=st.integers(1, 5),
+    slides=st.booleans(),
+)
+def test_each_token_is_predicted_once_after_what_comes_before(
+    count, length, rows, slides
+):
+    split = Segments(text(count), END, rows, length, slides)
+    found = batches(split.evaluate())
+    assert len(found) == split.num_batches
+    assert all(batch["inputs"].shape == (rows, length) for batch in found)
+    inputs, targets = joined(found, "inputs"), joined(found, "targets")
+    assert sorted(targets[targets != 0]) == list(text(count))
+    # The input of a token is the one before it.
+    real = targets != 0
+    np.testing.assert_array_equal(
+        inputs[real], np.where(targets[real] == 1, END, targets[real] - 1)
+    )
+    if slides:
+        # With as many before it as the window holds.
+        seen = np.sum(inputs != 0, axis=1)[:, None] * real
+        assert (seen[real] == min(length, count)).all()
+
+
+def test_streams_go_on_row_by_row():
+    split = Streams(text(26), END, 3, 3)  # streams of 8, two tokens left out
+    found = batches(split.train(seed=0), 2 * split.num_batches)
+    assert split.num_batches == 3
+    inputs = np.concatenate([batch["inputs"] for batch in found[:3]], axis=1)
+    targets = np.concatenate([batch["targets"] for batch in found[:3]], axis=1)
+    np.testing.assert_array_equal(targets[:, 8:], 0)
+    np.testing.assert_array_equal(targets[:, :8], text(24).reshape(3, 8))
+    np.testing.assert_array_equal(inputs[:, 1:8], targets[:, :7])
+    np.testing.assert_array_equal(inputs[:, 0], [END, 8, 16])
+    for first, second in zip(found[:3], found[3:], strict=True):
+        np.testing.assert_array_equal(first["inputs"], second["inputs"])
+
+
+def test_a_run_that_goes_on_sees_what_it_would_have_seen():
+    split = Streams(text(50), END, 2, 4)
+    whole = batches(split.train(seed=0), 12)
+    rest = batches(split.train(seed=0, first_batch=5), 7)
+    for a, b in zip(whole[5:], rest, strict=True):
+        np.testing.assert_array_equal(a["inputs"], b["inputs"])
+
+
+def test_too_short_a_text_is_refused():
+    with pytest.raises(DataError, match="at least train.batch_size=8 tokens, found 5"):
+        Streams(text(5), END, 8, 3)
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "bytes", "subwords"])
+def test_lines_are_tokenized_once_and_closed(tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(segments, "LINES_AT_A_TIME", 7)
+    plain_text.write(tmp_path)
+    settings = {"data.tokenizer": tokenizer}
+    if tokenizer == "subwords":
+        settings |= {"data.vocab_size": 300}
+    config = plain_text.config(tmp_path, **settings)
+    made = make_tokenizer(config.data)
+    split = SegmentData(config.data, made).text("validation")
+    lines = (tmp_path / "valid.txt").read_text().splitlines()
+    assert split.lines == len(lines) == np.sum(split.tokens == made.end)
+    assert split.words == sum(len(line.split()) + 1 for line in lines)
+    if tokenizer == "words":
+        assert len(split.tokens) == split.words
+    (tmp_path / "valid.txt").write_text("one\n\n  two three \n")
+    blank = SegmentData(config.data, made).text("validation")
+    assert (blank.lines, blank.words) == (3, 6)
+
+
+def test_a_bad_line_is_named_or_skipped(tmp_path):
+    plain_text.write(tmp_path)
+    (tmp_path / "test.txt").write_bytes(b"one two\nthree \xff four\nfive\n")
+    config = plain_text.config(tmp_path)
+    tokenizer = make_tokenizer(config.data)
+    with pytest.raises(DataError, match=r"test.txt:2: expected UTF-8 text, found .* 7"):
+        SegmentData(config.data, tokenizer).text("test")
+    config.data.on_error = "skip"
+    assert SegmentData(config.data, tokenizer).text("test").lines == 2
+
+
+def test_published_counts_of_wikitext_103(shared, tmp_path):
+    config = plain_text.config(shared / "wikitext-103")
+    config.data.cache_dir = str(tmp_path)
+    for split, name, count in (
+        ("validation", "wiki.valid.tokens", 217_646),
+        ("test", "wiki.test.tokens", 245_569),
+    ):
+        for each in ("train", split):
+            config.data[f"{each}_name"] = name
+        config.data.vocab_size = 1000
+        made = make_tokenizer(config.data)
+        text = SegmentData(config.data, made).text(split)
+        assert len(text.tokens) == text.words == count

@@ -1,0 +1,102 @@
+"""Continuing texts: against a loop written out, and the distribution that is drawn."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from ml_collections import ConfigDict
+
+from decoding.sampling import chooser, continued
+from models import build_language_model
+from tests.models.builders import SMALL_CONFIGS, numpy, randomize
+
+VOCABULARY_SIZE, END, COUNT = 12, 2, 9
+SETTINGS = {"temperature": 0.0, "top_k": None, "top_p": None}
+
+
+def settings(**changes):
+    return ConfigDict({**SETTINGS, **changes})
+
+
+@pytest.fixture(scope="module", params=["transformer", "transevolve-fullff-2-linear"])
+def model(request):
+    config = SMALL_CONFIGS[request.param]
+    return randomize(build_language_model(config, VOCABULARY_SIZE, 0, 40))
+
+
+def by_hand(model, prompt, choose):
+    text = list(prompt)
+    for _ in range(COUNT):
+        logits = model(np.array([text]))[:, -1]
+        token = int(choose(logits, len(text) - 1)[0])
+        if token == END:
+            break
+        text.append(token)
+    return text[len(prompt) :]
+
+
+def continuations(model, prompts, choose):
+    lengths = np.array([len(prompt) for prompt in prompts], np.int32)
+    padded = np.zeros((len(prompts), lengths.max()), np.int32)
+    for row, prompt in zip(padded, prompts, strict=True):
+        row[: len(prompt)] = prompt
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.int32)]
+        + [tf.TensorSpec([None], tf.int32)]
+    )
+    def follow(prompts, lengths):
+        constants = model.constants()
+        return continued(
+            lambda tokens, *state: model.step(tokens, constants, *state),
+            model.empty_cache(tf.shape(prompts)[0], 1),
+            prompts,
+            lengths,
+            COUNT,
+            choose,
+            END,
+        )
+
+    tokens = numpy(follow(padded, lengths))
+    return [list(row[row != 0]) for row in tokens]
+
+
+PROMPTS = [[2], [2, 5, 6, 7], [2, *([3, 9] * 9)], [2, 4]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_each_text_goes_on_as_alone_and_by_hand(model, temperature):
+    choose = chooser(settings(temperature=temperature), seed=3)
+    found = continuations(model, PROMPTS, choose)
+    assert found == [by_hand(model, prompt, choose) for prompt in PROMPTS]
+    assert any(found) and continuations(model, PROMPTS[1:2], choose) == found[1:2]
+
+
+def drawn(logits, **changes):
+    """Shares of what is drawn at many positions."""
+    choose = chooser(settings(**changes), seed=0)
+    rows = tf.constant([logits], tf.float32)
+    tokens = [int(choose(rows, position)[0]) for position in range(3000)]
+    return np.bincount(tokens, minlength=len(logits)) / len(tokens)
+
+
+LOGITS = np.log([0.9, 0.05, 0.4, 0.3, 0.15, 0.1])  # the first is padding's
+
+
+def softmax(x):
+    return np.exp(x) / np.exp(x).sum()
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({"temperature": 1.0}, [0.05, 0.4, 0.3, 0.15, 0.1]),
+        ({"temperature": 2.0}, softmax(LOGITS[1:] / 2)),
+        ({"temperature": 1.0, "top_k": 2}, [0, 4 / 7, 3 / 7, 0, 0]),
+        ({"temperature": 1.0, "top_p": 0.75}, [0, 8 / 17, 6 / 17, 3 / 17, 0]),
+        ({"temperature": 1.0, "top_p": 1e-6}, [0, 1, 0, 0, 0]),
+        ({"temperature": 0.0}, [0, 1, 0, 0, 0]),
+    ],
+)
+def test_what_is_drawn_has_its_distribution(changes, expected):
+    np.testing.assert_allclose(drawn(LOGITS, **changes), [0, *expected], atol=0.04)

@@ -1,0 +1,107 @@
+"""Language modelling: perplexities against sums by hand, and scores of texts."""
+
+import math
+
+import numpy as np
+import pytest
+
+from common.errors import UserError
+from evaluation.run import load_run
+from tasks import TASKS
+from tests import plain_text
+from tests.models.builders import randomize
+from tests.runs import untrained
+from training import config as configuration
+from training.tensorflow.strategy import make_strategy
+
+pytestmark = pytest.mark.slow
+
+
+def make_task(folder, **changes):
+    config = plain_text.config(folder, **changes)
+    configuration.check(config)
+    kind = TASKS[config.kind]
+    return kind(config, kind.make_tokenizer(config))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return plain_text.write(tmp_path_factory.mktemp("text"))
+
+
+def evaluate(task, model):
+    return task.evaluate(model, "test", make_strategy("one_device")).scores
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "bytes"])
+def test_perplexity_is_a_word_s_whatever_the_tokens(folder, tokenizer):
+    task = make_task(folder, **{"data.tokenizer": tokenizer})
+    model = randomize(task.build_model())
+    scores = evaluate(task, model)
+    text, length = task.data.text("test"), task.config.data.segment_length
+    loss, tokens = 0.0, text.tokens.astype("int32")
+    inputs = np.insert(tokens[:-1], 0, task.tokenizer.end)
+    for start in range(0, len(tokens), length):
+        logits = np.float64(model(inputs[None, start : start + length])[0])
+        logits -= logits.max(axis=1, keepdims=True)
+        targets = tokens[start : start + length]
+        at_targets = logits[np.arange(len(targets)), targets]
+        loss += np.sum(np.log(np.exp(logits).sum(axis=1)) - at_targets)
+    assert scores["tokens"] == len(tokens) and scores["words"] == text.words
+    assert scores["perplexity"] == pytest.approx(math.exp(loss / text.words), rel=1e-4)
+    expected = math.exp(loss / len(tokens))
+    assert scores["token_perplexity"] == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("slides", [False, True])
+def test_an_evaluation_does_not_depend_on_the_batch_size(folder, slides):
+    found = []
+    for batch_size in (1, 7):
+        changes = {"train.batch_size": batch_size, "decode.sliding_window": slides}
+        task = make_task(folder, **changes)
+        found.append(evaluate(task, randomize(task.build_model())))
+    assert found[0].pop("loss") == pytest.approx(found[1].pop("loss"), rel=1e-6)
+    for name in ("perplexity", "token_perplexity"):
+        assert found[0].pop(name) == pytest.approx(found[1].pop(name), rel=1e-5)
+    assert found[0] == found[1]
+
+
+def test_a_window_as_long_as_the_text_is_one_segment(folder):
+    changes = {"data.segment_length": 400}
+    found = []
+    for slides in (False, True):
+        task = make_task(folder, **changes, **{"decode.sliding_window": slides})
+        assert len(task.data.text("test").tokens) < 400
+        found.append(evaluate(task, randomize(task.build_model())))
+    assert found[0]["loss"] == pytest.approx(found[1]["loss"], rel=1e-6)
+
+
+def test_a_score_is_the_loss_of_a_line(folder, tmp_path):
+    config = plain_text.config(folder, **{"data.segment_length": 30})
+    run = load_run(untrained(config, tmp_path / "run"))
+    lines = (folder / "test.txt").read_text().splitlines()[:5]
+    found = run.text_model.outputs("score", lines)
+    for line, outputs in zip(lines, found, strict=True):
+        (ids,) = run.tokenizer([line]).to_list()
+        tokens = np.array([*ids, run.tokenizer.end])
+        logits = np.float64(run.model(np.insert(tokens[:-1], 0, 2)[None])[0])
+        log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        expected = log_probs[np.arange(len(tokens)), tokens].sum()
+        assert outputs["log_prob"] == pytest.approx(expected, rel=1e-4)
+        assert outputs["tokens"] == len(tokens) and not outputs["truncated"]
+
+
+def test_what_is_too_long_is_cut_and_said(folder, tmp_path):
+    run = load_run(untrained(plain_text.config(folder), tmp_path / "run"))
+    text = " ".join(["one"] * 11)
+    answers = run.predict([text, f"{text} one", f"two {text}", ""])
+    assert [answer.truncated for answer in answers] == [False, True, True, False]
+    # The last tokens are seen.
+    assert answers[0].text == answers[1].text == answers[2].text
+    assert len({len(answer.text.split()) for answer in answers}) <= 8
+
+
+def test_what_cannot_model_language_is_refused(folder):
+    message = "--config.variant: expected a variant that is causal and decodes"
+    with pytest.raises(UserError, match=message):
+        make_task(folder, variant="transevolve-fullff-1-linformer")
