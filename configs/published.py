@@ -9,6 +9,9 @@ TRANSLATION_PARAMETERS = {
     "transevolve-fullff-2": 59,
 }
 
+# Appendix C: hours for 300,000 updates of a translation on a TPU v3-8.
+TRAINING_HOURS = {"transevolve-randomff-1": 18, "transevolve-fullff-2": 32}
+
 # Examples of the paper's data, by task and split.
 EXAMPLES = {
     "wmt14_en_de": {"train": 4_500_000, "validation": 3000, "test": 3003},

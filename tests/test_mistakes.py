@@ -114,6 +114,7 @@ def fields_of_all_configs():
                 yield config, name
 
 
+@pytest.mark.long
 def test_every_field_refuses_numbers_that_float32_or_time_cannot_hold(record_property):
     values = (HUGE + 1, 10**30, -(10**30), math.nan, math.inf, -math.inf, 1e308)
     counts = Counter()

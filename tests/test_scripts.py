@@ -354,6 +354,7 @@ def test_benchmark_speed_prints_rows_and_draws(tmp_path):
     assert "calls/s" in result.stderr
 
 
+@pytest.mark.long
 def test_benchmark_memory_prints_a_table():
     result = script(
         "benchmark.py",
@@ -367,6 +368,7 @@ def test_benchmark_memory_prints_a_table():
     assert "| transformer | 8 |" in result.stdout
 
 
+@pytest.mark.long
 def test_benchmark_decode_prints_rows():
     result = script(
         SMALL_BENCHMARK,
@@ -383,6 +385,7 @@ def test_benchmark_decode_prints_rows():
     assert row["length"] == 2 and row["tokens_per_second"] > 0
 
 
+@pytest.mark.long
 def test_benchmark_stream_prints_rows():
     result = script("benchmark.py", "stream", "--pairs=10000")
     assert result.returncode == 0, result.stderr

@@ -317,6 +317,7 @@ def test_what_was_learned_before_a_damaged_line_is_kept(run, tmp_path, data, cap
     assert "1 bad rows skipped" in caplog.text
 
 
+@pytest.mark.long
 def test_two_devices_train_as_one(tmp_path, data):
     arguments = ("translation", tmp_path, data)
     result = script("tests/training/two_devices.py", *arguments)
@@ -328,6 +329,7 @@ def test_two_devices_train_as_one(tmp_path, data):
         assert first["loss"] == pytest.approx(second["loss"], abs=1e-3)
 
 
+@pytest.mark.long
 def test_benchmark_input_of_a_translation(data):
     flags = {**FLAGS, "data.dir": data, "data.cache_dir": data}
     result = script(

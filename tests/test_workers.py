@@ -134,7 +134,8 @@ def test_examples_and_dropout_differ_between_workers(alone, tmp_path):
 
 
 # The first one is the chief, which holds what the others meet at.
-@pytest.mark.parametrize("dead", [1, pytest.param(0, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("dead", [1, 0])
 def test_when_a_worker_dies_the_others_stop_and_all_go_on(dead, alone, tmp_path):
     folder = alone("classifier")
     often = {"train.checkpoint_every": "5 steps", "train.steps_per_loop": 1}

@@ -131,7 +131,9 @@ def test_others_than_transevolve_are_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["", " \n", "foo"])
+@pytest.mark.parametrize(
+    "text", [*(pytest.param(x, marks=pytest.mark.long) for x in ("", " \n")), "foo"]
+)
 def test_texts_without_tokens_are_refused(case, text):
     run, ids, _ = case
     if text == "foo" and run.config.kind == "translation":
@@ -163,7 +165,9 @@ def made(tokens, blocks, depths, heads, seed=0):
     return Evolution(list(tokens), [block() for _ in range(blocks)], True)
 
 
-@pytest.mark.parametrize("blocks, depths", [(1, 6), (2, 3)])
+@pytest.mark.parametrize(
+    "blocks, depths", [pytest.param(1, 6, marks=pytest.mark.long), (2, 3)]
+)
 def test_nothing_of_a_picture_is_cut_or_overlaps(tmp_path, monkeypatch, blocks, depths):
     figures = []
 

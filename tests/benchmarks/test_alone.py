@@ -220,6 +220,7 @@ def test_another_checkout_takes_turns_with_this_one(checkout, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_this_checkout_is_another_one_too():
     model = calls.prepare(f"{ROOT}:{NAME}", Setting(mode="inference"), 1, 16)
     model.attempt()

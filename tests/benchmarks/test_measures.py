@@ -154,8 +154,15 @@ def test_translators_are_timed(monkeypatch):
         list(speed.measure(["transformer"], [8], task="translation", causal=True))
 
 
-@pytest.mark.parametrize("task", ["classification", "translation"])
-@pytest.mark.parametrize("mode", ["train", "inference"])
+@pytest.mark.parametrize(
+    "mode, task",
+    [
+        ("train", "classification"),
+        ("inference", "translation"),
+        pytest.param("train", "translation", marks=pytest.mark.long),
+        pytest.param("inference", "classification", marks=pytest.mark.long),
+    ],
+)
 def test_pytorch_is_timed(task, mode):
     pytest.importorskip("torch")
     names = [models.PYTORCH, "transformer"]

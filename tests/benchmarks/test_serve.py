@@ -55,6 +55,7 @@ class Unsaved:
         return lambda: self._text_model.outputs("serving_default", texts)
 
 
+@pytest.mark.long
 def test_translators_are_served(answers, monkeypatch):
     monkeypatch.setattr(models, "NUM_SUBWORDS", 300)
     monkeypatch.setattr(serve, "NUM_LINES", 200)

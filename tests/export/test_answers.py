@@ -260,6 +260,7 @@ def test_megabytes_take_no_more_memory_than_is_said(
     assert peak - before < arrays * 4 * MAX_NUMBERS
 
 
+@pytest.mark.long
 def test_the_documented_lines_answer_as_the_run_does(exported, tmp_path):
     run, _, folder = exported
     if run.text_model.modules:

@@ -146,6 +146,7 @@ def test_a_damaged_checkpoint_is_named(run, tmp_path):
     assert not (tmp_path / "export").exists()
 
 
+@pytest.mark.long
 def test_a_full_disk_leaves_nothing(run, tmp_path):
     command = [
         sys.executable,
@@ -163,6 +164,7 @@ def test_a_full_disk_leaves_nothing(run, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_another_answer_under_the_folders_name_is_noticed(run, tmp_path, monkeypatch):
     script = saved_model._script
 
@@ -301,6 +303,7 @@ def test_rounding_leaves_counters_alone(tmp_path):
     assert [int(stored) for weight, stored in pairs if weight is passes] == [257]
 
 
+@pytest.mark.long
 def test_a_model_that_multiplies_in_bfloat16(tmp_path):
     config = config_of("listops", "transevolve-fullff-1", tmp_path)
     config.model.dtype = "mixed_bfloat16"

@@ -7,6 +7,7 @@ import pytest
 import models
 from models import (
     attention_kind,
+    base_of,
     build_classifier,
     build_encoder_decoder,
     can_encode,
@@ -58,6 +59,8 @@ def _small_configs():
         for field in ("num_layers", "num_depths"):
             if field in config:
                 config[field] = 2
+        if name != base_of(name) and "num_blocks" in config:
+            config["num_blocks"] = 1
         sizes = {"hidden_dim": 32, "num_heads": 4, "ffn_dim": 64, "dropout": 0.0}
         configs[name] = {**config, **sizes}
     return configs

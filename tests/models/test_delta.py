@@ -44,7 +44,7 @@ def test_chunks_that_do_and_do_not_divide(small_chunks, hyperparameters, length)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("length", [1, 300, 2000])
+@pytest.mark.parametrize("length", [1, 300, pytest.param(2000, marks=pytest.mark.long)])
 def test_long_texts(length):
     operator, layer = make("delta", ELU, "causal", length)
     arrays, mask = draw(layer, length), padding(length)

@@ -62,9 +62,13 @@ def build(name, **changes):
 
 
 # JAX compiles each operation of an eager model anew for each shape: two will do.
-EVERY = (
-    MODELS if keras.backend.backend() == "tensorflow" else ["fullff-2", "transformer"]
-)
+FEW = ["fullff-2", "transformer"]
+# Those that have more in one than others.
+USUAL = [*FEW, "randomff-2", "options", "relative", "transformer-options"]
+EVERY = [
+    pytest.param(name, marks=() if name in USUAL else pytest.mark.long)
+    for name in (MODELS if keras.backend.backend() == "tensorflow" else FEW)
+]
 
 
 # No test changes it.

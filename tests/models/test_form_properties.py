@@ -113,6 +113,7 @@ def test_forms_agree(**case):
 @example(**TYPICAL)
 @example(**LEADING_PADDING)
 @example(**PAST_THE_GUARD)
+@pytest.mark.long
 def test_forms_agree_under_xla(**case):
     check(case, compiled=True)
 
@@ -142,7 +143,9 @@ def precise_gradients(feed):
 
 
 @pytest.mark.jax
-@pytest.mark.parametrize("compiled", [False, True], ids=["", "xla"])
+@pytest.mark.parametrize(
+    "compiled", [False, pytest.param(True, marks=pytest.mark.long)], ids=["", "xla"]
+)
 @pytest.mark.parametrize("feed", FEEDS)
 def test_bfloat16_is_as_precise_as_its_logits(bfloat16, feed, compiled):
     """Outputs and gradients are about as near to exact ones as the literal form's.

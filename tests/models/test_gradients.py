@@ -15,7 +15,14 @@ pytestmark = pytest.mark.jax
 
 REFUSED = "expected first derivatives in reverse mode"
 ATTENTIONS = [
-    (architecture.attentions, {"name": name, **hyperparameters, **kind.small}, kind)
+    pytest.param(
+        architecture.attentions,
+        {"name": name, **hyperparameters, **kind.small},
+        kind,
+        id=f"{key}-{name}",
+        # The Transformer reads the operators that TransEvolve reads.
+        marks=pytest.mark.long if key == "transformer" else (),
+    )
     for key, architecture in ARCHITECTURES.items()
     if architecture.attentions is not None
     for name, kind in architecture.attentions.named().items()
@@ -117,7 +124,7 @@ def assert_right_or_refused(scalar, x):
             assert error < 0.05 * np.abs(expected).max(), name
 
 
-@pytest.mark.parametrize("attentions, config, kind", ATTENTIONS, ids=str)
+@pytest.mark.parametrize("attentions, config, kind", ATTENTIONS)
 def test_derivatives_of_attention_are_right_or_refused(attentions, config, kind):
     layer = attentions.make(config, num_heads=2, use=kind.uses[0], max_length=LENGTH)
     layer.build((None, None, WIDTH))

@@ -228,12 +228,12 @@ def test_cross_attention(num_queries, spread):
     assert_gradients(arrays, False)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="JAX always compiles, PyTorch never"
 )
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
-@pytest.mark.parametrize("spread", [pytest.param(1, marks=pytest.mark.long), 200])
+@pytest.mark.parametrize("spread", [1, 200])
 def test_xla_gives_the_same(spread, causal):
     arrays = draw(CHUNK + 9, spread, padding=0.2)
     found, _ = compute(*arrays, causal, wrap=by_xla)

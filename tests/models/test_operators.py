@@ -25,13 +25,15 @@ STEP = 1e-5
 LONG = 384
 
 
-def _each(condition=lambda kind: True):
+def _each(condition=lambda kind: True, every=True):
+    """The operators as parameters, `long` after each one's first unless `every`."""
     cases = [
         pytest.param(
             name,
             {**hyperparameters, **kind.small},
             use,
             id="-".join(filter(None, (name, suffix, use))),
+            marks=() if every or _is_first(kind, suffix, use) else pytest.mark.long,
         )
         for name, kind in OPERATORS.items()
         for suffix, hyperparameters in kind.variants.items()
@@ -39,6 +41,10 @@ def _each(condition=lambda kind: True):
         if use != "cross" and condition(kind)
     ]
     return pytest.mark.parametrize("name, hyperparameters, use", cases)
+
+
+def _is_first(kind, suffix, use):
+    return (suffix, use) == (next(iter(kind.variants)), kind.uses[0])
 
 
 def make(name, hyperparameters, use, length=LENGTH):
@@ -239,7 +245,7 @@ def graph_of_gradients(name, hyperparameters, use, length=LENGTH):
 
 
 @ON_TENSORFLOW
-@_each(lambda kind: kind.linear_time)
+@_each(lambda kind: kind.linear_time, every=False)
 def test_no_array_has_a_number_for_each_query_and_key(name, hyperparameters, use):
     shapes = [
         tensor.shape.as_list()
@@ -255,7 +261,7 @@ def test_no_array_has_a_number_for_each_query_and_key(name, hyperparameters, use
 
 
 @ON_TENSORFLOW
-@_each(lambda kind: kind.divides)
+@_each(lambda kind: kind.divides, every=False)
 def test_no_sum_of_a_reading_apart_has_three_terms(name, hyperparameters, use):
     """TensorFlow would make a temporary variable for it in steps that do without."""
     graph = graph_of_gradients(name, hyperparameters, use)

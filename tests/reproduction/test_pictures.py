@@ -143,6 +143,7 @@ def test_a_variant_looks_alike_everywhere(name):
     assert look(name) != look(name, 1)
 
 
+@pytest.mark.long
 def test_no_two_look_alike():
     names = [*variants(), "pytorch", "keras-hub"]
     assert len({look(name) for name in names}) == len(names)

@@ -52,6 +52,7 @@ def test_a_terminal_that_closes_ends_it(hangup_is):
 
 
 @pytest.mark.script
+@pytest.mark.long
 def test_a_plan_names_every_kind_that_cannot_begin(folder, tmp_path):
     path = tmp_path / "data/ag_news_csv/train.csv"
     path.write_bytes(b"one column\n" + path.read_bytes())

@@ -52,6 +52,7 @@ def test_updates_and_scores_are_those_of_tensorflow(folder):
             assert other[name] == pytest.approx(one[name], rel=1e-5), name
 
 
+@pytest.mark.long
 def test_each_evaluates_a_run_of_the_other(folder):
     by_tf, by_jax = (
         json.loads(script("evaluate.py", f"--workdir={folder}/run", **backend).stdout)
@@ -61,6 +62,7 @@ def test_each_evaluates_a_run_of_the_other(folder):
     assert by_tf == by_jax
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_is_one_that_never_stopped(folder):
     stopped = shutil.copytree(folder / "run", folder / "stopped")
     shutil.rmtree(stopped / "checkpoints" / "last" / "19")

@@ -123,6 +123,7 @@ def test_what_must_be_local_is_not_asked_for(monkeypatch):
         export("gs://bucket/run", "gs://bucket/a")
 
 
+@pytest.mark.long
 def test_odd_names_work(tmp_path):
     folder = tmp_path / "a [b] ü \u2603 {x}*?\\y"
     changes = {"train.epochs": 1, "data.bucket_lengths": (24,)}

@@ -104,6 +104,7 @@ def train_with_small_files(cache, workdir):
         return explain(error)
 
 
+@pytest.mark.long
 def test_a_limit_of_files_leaves_the_last_checkpoint_sound(epoch, again):
     _, run = again
     message = forked.call(train_with_small_files, epoch.parent / "cache", run)

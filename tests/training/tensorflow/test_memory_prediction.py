@@ -115,6 +115,7 @@ def batches(*shapes):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_cannot_fit_is_refused(trainer, monkeypatch, caplog):
     caplog.set_level(logging.INFO, logger="transevolve")
 
