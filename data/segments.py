@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -111,7 +112,7 @@ class SegmentData:
         """The text, and how many bad lines it has."""
         rows = GoodRows(self.module.read(self.config, split), self.config.on_error)
         dtype = np.uint16 if self.tokenizer.vocabulary_size <= 2**16 else np.uint32
-        parts, lines, words = [], [], 0
+        parts, lines, words = [], [], []
 
         def tokenize():
             ids = self.tokenizer(tf.constant(lines, tf.string))
@@ -120,17 +121,15 @@ class SegmentData:
             parts.append(tokens.astype(dtype))
             lines.clear()
 
-        count = 0
         for line in progress_bar(rows, desc=f"tokenizing {name}", unit=" lines"):
             lines.append(line.text)
-            words += len(line.text.split()) + 1
-            count += 1
+            words.append(len(line.text.split()) + 1)
             if len(lines) == LINES_AT_A_TIME:
                 tokenize()
-        if not count:
+        if not words:
             raise DataError(f"{name}: expected lines, found none")
         tokenize()
-        return Text(np.concatenate(parts), words, count), rows.skipped
+        return Text(np.concatenate(parts), sum(words), len(words)), rows.skipped
 
 
 class _OneLength(Batches):
@@ -167,9 +166,9 @@ class _OneLength(Batches):
 class Streams(_OneLength):
     """Segments that go on from one another, row by row, as many streams as rows.
 
-    The tokens are cut to one stream a row. The first of an epoch are those of the
-    streams' beginnings, and each batch goes on from the one before. An epoch leaves out
-    fewer tokens than a batch has rows.
+    The tokens are cut to one stream a row, and each batch goes on from the one before.
+    When all are at their ends, each row goes on with the next stream. An epoch leaves
+    out fewer tokens than a batch has rows.
     """
 
     def __init__(self, tokens, end, batch_size, length):
@@ -185,15 +184,15 @@ class Streams(_OneLength):
 
     def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
         """See `Batches`; the text has its order in each epoch."""
-        firsts = np.arange(self.num_examples) * self._stream
+        streams = np.arange(self.num_examples)
 
         def batches():
-            number = first_batch % self.num_batches
-            while True:
+            for batch in count(first_batch):
+                epoch, number = divmod(batch, self.num_batches)
+                firsts = np.roll(streams, -epoch) * self._stream
                 starts = firsts + number * self.length
                 ends = np.minimum(starts + self.length, firsts + self._stream)
                 yield self._rows(starts, ends, 0 * starts)
-                number = (number + 1) % self.num_batches
 
         return dataset(batches, self.buckets)
 

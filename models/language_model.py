@@ -56,12 +56,28 @@ class LanguageModel(keras.Model):
         if not self.encoder.built:  # one made from a config is
             self.encoder.build((*input_shape, self.hidden_dim))
 
-    def call(self, tokens, training=None):
-        """Logits, (batch, length, vocabulary_size), of the token after each of
-        (batch, length) ids."""
-        mask = ops.not_equal(tokens, PADDING_ID)
-        encoded = self.encoder(self.embedding(tokens), mask, training=training)
-        return self.embedding.logits(encoded)
+    def call(self, tokens, training=None, memory=None):
+        """Logits of the token after each of (batch, length) ids.
+
+        Args:
+          memory: what the text before has left, as from `empty_memory`; None where none
+            is kept.
+
+        Returns:
+          (batch, length, vocabulary_size). Where there is a memory, that for the text
+          after this one, too.
+        """
+        x, mask = self.embedding(tokens), ops.not_equal(tokens, PADDING_ID)
+        if memory is None:
+            encoded = self.encoder(x, mask, training=training)
+            return self.embedding.logits(encoded)
+        encoded, memory = self.encoder(x, mask, training=training, memory=memory)
+        return self.embedding.logits(encoded), memory
+
+    def empty_memory(self, batch_size):
+        """What `call` takes and gives: nothing yet, of so many texts. It is what `step`
+        keeps of one beam, if the operator has `Carrying`."""
+        return self.encoder.empty_cache(batch_size, 1)
 
     def constants(self):
         """What `step` needs that no token changes."""

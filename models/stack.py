@@ -114,11 +114,26 @@ class EncoderStack(Stack):
     """An encoder: layers of (batch, length, width) and a padding mask. A causal one
     decodes, too."""
 
-    def call(self, x, padding_mask=None, training=None):
-        """Encodes (batch, length, width); the mask is true at real tokens."""
-        for layer in self.layers:
-            x = layer(x, padding_mask, training=training)
-        return self.output_norm(x)
+    def call(self, x, padding_mask=None, training=None, memory=None):
+        """Encodes (batch, length, width); the mask is true at real tokens.
+
+        Args:
+          memory: of a causal encoder, what the text before has left in each layer, as
+            `empty_cache` gives for one beam.
+
+        Returns:
+          (batch, length, width). Where there is a memory, that for the text after this
+          one, too.
+        """
+        if memory is None:
+            for layer in self.layers:
+                x = layer(x, padding_mask, training=training)
+            return self.output_norm(x)
+        left = []
+        for layer, earlier in zip(self.layers, memory, strict=True):
+            x, later = layer(x, padding_mask, training=training, memory=earlier)
+            left.append(later)
+        return self.output_norm(x), left
 
     def constants(self):
         """What `step` needs that no token changes."""

@@ -13,7 +13,8 @@ from common.fields import (
 )
 from data.segments import SegmentData
 from export.language_model import TextLanguageModel
-from models import build_language_model, can_model_language
+from models import attention_kind, build_language_model, can_model_language
+from models.layers.embedding import IN_ATTENTION
 from tasks.task import Evaluation, Table, Task
 from training.backends import Evaluator
 from training.losses import cross_entropy, first_choice
@@ -47,6 +48,10 @@ class LanguageModellingTask(Task):
     score_names = ("perplexity", "token_perplexity", "accuracy")
     fields = {
         **below("data", SegmentData.FIELDS),
+        "data.memory": boolean(
+            "Whether a segment begins with what those before it have left, and not "
+            "with nothing."
+        ),
         **{name: changeable(field) for name, field in DECODE.items()},
     }
 
@@ -58,6 +63,8 @@ class LanguageModellingTask(Task):
     def check(config):
         if not can_model_language(config.model):
             fail("variant", "a variant that is causal and decodes", config.variant)
+        if config.data.memory:
+            _check_memory(config.model)
 
     @staticmethod
     def shapes(config):
@@ -65,25 +72,39 @@ class LanguageModellingTask(Task):
 
     def build_model(self):
         config = self.config
-        return build_language_model(
+        self._model = build_language_model(
             config.model,
             self.tokenizer.vocabulary_size,
             config.seed,
             config.data.segment_length + config.decode.continuation_length,
         )
+        return self._model
 
     def training_batches(self):
         return self.data.train(self.config.train.batch_size)
 
     def evaluation_batches(self, split):
         slides = self.config.decode.sliding_window
-        return self.data.evaluation(split, self.evaluation_batch_size, slides)
+        # With a memory one segment goes on from the other, whatever the batch size.
+        rows = 1 if self._remembers else self.evaluation_batch_size
+        return self.data.evaluation(split, rows, slides)
+
+    @property
+    def _remembers(self):
+        return self.config.data.memory and not self.config.decode.sliding_window
+
+    def initial_state(self, batch_size):
+        """See `Task.initial_state`; an empty memory."""
+        return self._model.empty_memory(batch_size) if self._remembers else ()
 
     @staticmethod
     def losses(model, batch, state, training):
         """See `Task.losses`; (batch, length) each."""
-        targets = batch["targets"]
-        logits = model(batch["inputs"], training=training)
+        inputs, targets = batch["inputs"], batch["targets"]
+        if state:
+            logits, state = model(inputs, training=training, memory=state)
+        else:
+            logits = model(inputs, training=training)
         right = first_choice(logits) == targets
         return cross_entropy(targets, logits), right, targets != 0, state
 
@@ -126,3 +147,17 @@ class LanguageModellingTask(Task):
             self.config.model,
             dtype,
         )
+
+
+def _check_memory(config):
+    """Raises `UserError` if the `model` part of a config cannot carry a memory."""
+    expected = "False"
+    if not attention_kind(config).carries:
+        expected += f", since the attention {config.attention.name} carries none"
+    elif config.get("positions") in IN_ATTENTION:
+        expected += f" beside model.positions={config.positions}"
+    elif config.attention.get("redraw_every"):
+        expected += " where random features are redrawn"
+    else:
+        return
+    fail("data.memory", expected, True)

@@ -22,6 +22,8 @@ def run(data):
         **plain_text.CHANGES,
         "data.dir": data,
         "data.cache_dir": data / "cache",
+        "data.memory": True,
+        "model.positions": "none",
     }
     for steps in (30, 60):
         flags["train.steps"] = steps

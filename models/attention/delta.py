@@ -15,7 +15,7 @@ from models.attention.heads import (
     transpose,
     transposed_product,
 )
-from models.attention.operator import Decoding, Operator
+from models.attention.operator import Carrying, Operator, after_identity
 from models.attention.propagation import states_after, states_before, steps
 from models.layers.dense import linear
 from models.products import Product, with_gradients
@@ -26,7 +26,7 @@ FIELDS = {
 }
 
 
-class DeltaOperator(Decoding, Operator):
+class DeltaOperator(Carrying, Operator):
     """K of a memory S that each position corrects (Schlag, Irie and Schmidhuber 2021,
     equations 20 to 25, with the sum normalisation of section 4.2):
 
@@ -221,6 +221,34 @@ class DeltaOperator(Decoding, Operator):
         cache[number] = State(past)
         attended = ops.reshape(attended, (batch, beams, width))
         return ops.cast(attended, values.dtype), state._replace(cache=cache)
+
+    def keys_of(self, memory):
+        """See `Carrying`: such keys, written with strength 1, give the state itself."""
+        batch, heads, features, _ = ops.shape(memory[0])
+        return ops.zeros((batch, heads, features, len(memory))), memory
+
+    def after_features(self, inputs, count):
+        """See `Carrying`."""
+        queries, keys, strengths = inputs
+        ones = ops.ones_like(strengths[:, :, :1])
+        strengths = [ops.repeat(ones, count, axis=2), strengths]
+        keys = after_identity(keys, count)
+        return queries, keys, ops.concatenate(strengths, axis=2)
+
+    def left_by(self, parts, biases, values):
+        """See `Carrying`."""
+        _, keys, strengths, *_ = map(chunks, parts[:3])
+        within, _, writing, _, solved, *levels = parts[3:]
+        weights = ops.cast(2 * ops.sigmoid(biases), values.dtype)
+        written = transposed_product(writing, chunks(weights * values))
+        after = written[:, :, -1]
+        if within.shape[2] != 1:
+            before = states_before(levels, written)[:, :, -1]
+            keys, strengths, solved = (x[:, :, -1] for x in (keys, strengths, solved))
+            by_states = ops.matmul(solved * transpose(strengths), keys)
+            removed = transposed_product(keys, ops.matmul(by_states, before))
+            after = after + before - removed
+        return State(ops.cast(after, "float32")[:, None])
 
     def products(self, units, length, key_size, size, reads):
         """See `Operator.products`; the solve is none of them."""

@@ -3,6 +3,8 @@
 import abc
 from collections.abc import Mapping
 
+from keras import ops
+
 from common.fields import Field
 from models.products import Product
 
@@ -33,6 +35,7 @@ class Operator(abc.ABC):
       uses: of `USES`, what it serves as. As "cross" what is read must sum to one over
         the keys: a decoder's biases are added to it.
       can_decode: whether it has the methods of `Decoding`.
+      carries: whether it has those of `Carrying`.
       divides: whether what is read is divided by K w, as of a `DividedOperator`.
       projections: of "query" and "key", those that it is made of. A layer whose model
         needs no others leaves them out.
@@ -65,6 +68,7 @@ class Operator(abc.ABC):
 
     uses = USES
     can_decode = False
+    carries = False
     divides = False
     projections = ("query", "key")
     variants: Mapping[str, Mapping] = {"": {}}
@@ -276,6 +280,49 @@ class Decoding(abc.ABC):
     @abc.abstractmethod
     def read_step(self, state, number, values):
         """What a read gives, (batch, beams, d), of values likewise; the next state."""
+
+
+class Carrying(Decoding):
+    """What an `Operator` of queries and keys as features has besides, whose states in
+    decoding may come from a text before: see `models.attention.memory`."""
+
+    carries = True
+
+    @abc.abstractmethod
+    def keys_of(self, memory) -> tuple:
+        """The keys that stand for states: one a feature, which has that feature alone.
+
+        Args:
+          memory: the states of each read, (batch, heads, f, …).
+
+        Returns:
+          Their biases, (batch, heads, f, reads), `MASKED` where nothing is remembered;
+          and their values, a list of (batch, heads, f, size).
+        """
+
+    def after_features(self, inputs: tuple, count: int) -> tuple:
+        """The inputs of `make`, with so many such keys before the others."""
+        queries, keys = inputs
+        return queries, after_identity(keys, count)
+
+    @abc.abstractmethod
+    def left_by(self, parts, biases, values):
+        """The state after a read, a `models.attention.cache.State` of one beam.
+
+        Args:
+          parts: of the operator.
+          biases: b of the read, (batch, heads, m, 1).
+          values: (batch, heads, m, size).
+        """
+
+
+def after_identity(keys, count: int):
+    """Keys (batch, heads, m, f) after the rows of the identity."""
+    batch, heads, _, features = ops.shape(keys)
+    identity = ops.broadcast_to(
+        ops.eye(count, dtype=keys.dtype), (batch, heads, count, features)
+    )
+    return ops.concatenate([identity, keys], axis=2)
 
 
 class SourceDecoding(Decoding):

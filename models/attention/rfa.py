@@ -40,6 +40,7 @@ class RfaOperator(SignedDecoding, LinearOperator):
       num_vectors: m. There are 2m features.
     """
 
+    carries = False
     fields = {
         "num_vectors": integer(
             "m, random vectors of RFA a head: a sine and a cosine of each.",

@@ -6,7 +6,7 @@ from keras import ops
 
 from models.attention.cache import State
 from models.attention.heads import LOWEST, largest, merge_heads
-from models.attention.operator import SourceDecoding
+from models.attention.operator import Carrying, SourceDecoding
 from models.attention.safe_sums import (
     Keys,
     Sums,
@@ -33,7 +33,7 @@ class Step(NamedTuple):
     cache: list
 
 
-class StateDecoding(SourceDecoding):
+class StateDecoding(Carrying, SourceDecoding):
     """Decoding by states, of an `Operator` of feature maps."""
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
@@ -70,6 +70,18 @@ class StateDecoding(SourceDecoding):
         cache = list(state.cache)
         cache[number] = State(ops.concatenate([sums, maxima], axis=-1))
         return ops.cast(attended, values.dtype), state._replace(cache=cache)
+
+    def keys_of(self, memory):
+        """See `Carrying`: the mean of what a feature has seen, weighed by its sum."""
+        biases = [state[..., -1:] + log(state[..., -2:-1]) for state in memory]
+        values = [divided(state[..., :-1]) for state in memory]
+        return ops.concatenate(biases, axis=-1), values
+
+    def left_by(self, parts, biases, values):
+        """See `Carrying`."""
+        sums = sums_of(Keys(parts[1], biases), values)
+        maxima = ops.swapaxes(sums.maxima, 2, 3)
+        return State(ops.concatenate([sums.values, maxima], axis=-1)[:, None])
 
     def source_cache(self, keys, biases, mask, values) -> Sums:
         """The `Sums` of a source in all reads, (batch, heads, reads, …): of one size,

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from models.attention import memory as memories
 from models.attention import reading
 from models.attention.attention import Attention
 from models.attention.heads import masked, split_heads
@@ -128,8 +129,9 @@ class TimeEvolvingAttention(Attention):
         queries = self.by_head(self.project_queries(x, training), positions)
         return self.operator.prepare_queries(queries, self.scale, draw)
 
-    def call(self, x, context, padding_mask=None, training=None):
-        """Makes the operator of the block's input: `models.attention.reading.State`."""
+    def call(self, x, context, padding_mask=None, training=None, memory=None):
+        """Makes the operator of the block's input: `models.attention.reading.State`, or
+        after a memory `models.attention.memory.Remembering`."""
         draw = self.operator.draw(training)
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
@@ -140,18 +142,18 @@ class TimeEvolvingAttention(Attention):
         )
         queries = self.prepared_queries(x, training, draw, positions)
         further = self.operator.further_inputs(x, context, padding_mask, training)
-        return reading.start(
-            self.operator,
-            self.operator.inputs(queries, keys, further),
-            biases,
-            padding_mask,
-            ops.shape(x)[1],
-            self.head_size,
-        )
+        inputs = self.operator.inputs(queries, keys, further)
+        arguments = self.operator, inputs, biases, padding_mask, ops.shape(x)[1]
+        if memory is not None:
+            return memories.start(*arguments, self.head_size, memory)
+        return reading.start(*arguments, self.head_size)
 
     def read(self, state, number, values):
         """What a depth attends, (batch, n, d), of its values: equation 9."""
-        return reading.read(state, number, ops.cast(values, self.compute_dtype))
+        values = ops.cast(values, self.compute_dtype)
+        if isinstance(state, memories.Remembering):
+            return memories.read(state, number, values)
+        return reading.read(state, number, values)
 
     def empty_cache(self, batch_size, beams):
         return self.operator.empty_cache(

@@ -2,6 +2,7 @@
 
 import keras
 
+from models.attention import memory as memories
 from models.layers.normalization import LayerNormalization
 from models.layers.rotation_dense import RotationDense
 from models.products import with_gradients
@@ -41,22 +42,26 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
             for layer in layers:
                 layer.build(input_shape)
 
-    def call(self, x, padding_mask=None, training=None):
+    def call(self, x, padding_mask=None, training=None, memory=None):
         """Runs the block.
 
         Args:
           x: (batch, length, width).
           padding_mask: (batch, length), true at real tokens; None if all are real.
+          memory: of a causal block, what the text before has left, as `empty_cache`
+            gives for one beam.
 
         Returns:
           (batch, length, width). Padded positions hold finite, meaningless values.
+          Where there is a memory, that for the text after this one, too.
         """
-        state = self.attention(x, x, padding_mask, training=training)
+        state = self.attention(x, x, padding_mask, training=training, memory=memory)
 
         def read(number, values):
             return self.attention.read(state, number, values)
 
-        return self._depths(x, read, training)
+        x = self._depths(x, read, training)
+        return x if memory is None else (x, memories.left(state))
 
     def _depths(self, x, read, training=None):
         """Moves (batch, length, width) through all depths.

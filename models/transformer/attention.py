@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from models.attention import memory as memories
 from models.attention import reading
 from models.attention.attention import Attention
 from models.attention.heads import masked, merge_heads, split_heads, zero_unseeing
@@ -67,8 +68,9 @@ class ProjectedAttention(Attention):
         """Factor on the products of queries and keys."""
         return self.head_size**-0.5 if self.operator.is_softmax else 1.0
 
-    def call(self, x, context, padding_mask=None, training=None):
-        """`Attended`: the values come from the context, so all is read at once."""
+    def call(self, x, context, padding_mask=None, training=None, memory=None):
+        """`Attended`: the values come from the context, so all is read at once. After a
+        memory its `cache` is that for the text after this one."""
         draw = self.operator.draw(training)
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
@@ -88,10 +90,11 @@ class ProjectedAttention(Attention):
             return Attended(merge_heads(zero_unseeing(attended, sees)))
         if biases is None:
             biases = self._zeros(values)
-        state = reading.start(
-            self.operator, inputs, biases, padding_mask, length, self.head_size
-        )
-        return Attended(reading.read(state, 0, values))
+        arguments = self.operator, inputs, biases, padding_mask, length, self.head_size
+        if memory is not None:
+            state = memories.start(*arguments, memory)
+            return Attended(memories.read(state, 0, values), memories.left(state))
+        return Attended(reading.read(reading.start(*arguments), 0, values))
 
     def read(self, state, number, values):
         """What was read: (batch, n, d), heads merged."""

@@ -36,16 +36,33 @@ class TransformerEncoderLayer(TransformerLayer):
             self.attention_dropout,
         )
 
-    def call(self, x, padding_mask=None, training=None):
-        """Runs the layer on (batch, length, width); mask true at real tokens."""
-        attend = self._attend(self._over_text(padding_mask, training), training)
-        return self._step(x, (attend, self._feed_forward(training)))
+    def call(self, x, padding_mask=None, training=None, memory=None):
+        """Runs the layer on (batch, length, width); mask true at real tokens.
 
-    def _over_text(self, padding_mask, training):
-        """What is attended in a text, of the state and of the number of an offset."""
+        Args:
+          memory: of a causal layer, what the text before has left, as `empty_cache`
+            gives for one beam.
+
+        Returns:
+          (batch, length, width). Where there is a memory, that for the text after this
+          one, too.
+        """
+        left = [None] * len(self.offsets) if memory is None else list(memory)
+        attend = self._attend(self._over_text(padding_mask, training, left), training)
+        x = self._step(x, (attend, self._feed_forward(training)))
+        return x if memory is None else (x, left)
+
+    def _over_text(self, padding_mask, training, memory):
+        """What is attended in a text, of the state and of the number of an offset, by a
+        function that also brings the list `memory` up to date."""
 
         def read(x, stage):
-            state = self.attention(x, x, padding_mask, training=training)
+            earlier = memory[stage]
+            state = self.attention(
+                x, x, padding_mask, training=training, memory=earlier
+            )
+            if earlier is not None:
+                memory[stage] = state.cache
             return self.attention.read(state, 0, x)
 
         return read
@@ -82,7 +99,8 @@ class TransformerEncoderLayer(TransformerLayer):
 
     def increments(self, padding_mask, training):
         """Those of attention and of the feed-forward, for `models.reversible`."""
-        attend = self._attend(self._over_text(padding_mask, training), training)
+        over_text = self._over_text(padding_mask, training, [None])
+        attend = self._attend(over_text, training)
         transform = self._feed_forward(training)
         return (
             Increment(
@@ -120,9 +138,9 @@ class TransformerEncoder(PreNormalized, EncoderStack):
 
     layer_class = TransformerEncoderLayer
 
-    def call(self, x, padding_mask=None, training=None):
-        if self.residuals is None:
-            return super().call(x, padding_mask, training)
+    def call(self, x, padding_mask=None, training=None, memory=None):
+        if self.residuals is None or memory is not None:
+            return super().call(x, padding_mask, training, memory)
 
         def increments(mask=None):
             each = (layer.increments(mask, training) for layer in self.layers)

@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 
 from decoding.sampling import chooser, continued
 from models import build_language_model
-from tests.models.builders import SMALL_CONFIGS, numpy, randomize
+from tests.models.builders import CAUSAL_CONFIGS, numpy, randomize
 
 VOCABULARY_SIZE, END, COUNT = 12, 2, 9
 SETTINGS = {"temperature": 0.0, "top_k": None, "top_p": None}
@@ -19,7 +19,7 @@ def settings(**changes):
 
 @pytest.fixture(scope="module", params=["transformer", "transevolve-fullff-2-linear"])
 def model(request):
-    config = SMALL_CONFIGS[request.param]
+    config = CAUSAL_CONFIGS[request.param]
     return randomize(build_language_model(config, VOCABULARY_SIZE, 0, 40))
 
 

@@ -11,6 +11,7 @@ from models import (
     build_classifier,
     build_encoder_decoder,
     can_encode,
+    can_model_language,
     variant_config,
 )
 from models.layers.rotation_dense import RotationDense
@@ -47,26 +48,24 @@ EACH_ARCHITECTURE = pytest.mark.parametrize(
 )
 
 
-def _small_configs():
-    configs = {}
-    for name in every_mechanism():
-        config = variant_config(name)
-        kind = attention_kind(config)
-        if kind is not None:
-            config["attention"] = {**config["attention"], **kind.small}
-        if not can_encode(config):
-            continue
-        for field in ("num_layers", "num_depths"):
-            if field in config:
-                config[field] = 2
-        if name != base_of(name) and "num_blocks" in config:
-            config["num_blocks"] = 1
-        sizes = {"hidden_dim": 32, "num_heads": 4, "ffn_dim": 64, "dropout": 0.0}
-        configs[name] = {**config, **sizes}
-    return configs
+def _small_config(name):
+    config = variant_config(name)
+    kind = attention_kind(config)
+    if kind is not None:
+        config["attention"] = {**config["attention"], **kind.small}
+    for field in ("num_layers", "num_depths"):
+        if field in config:
+            config[field] = 2
+    if name != base_of(name) and "num_blocks" in config:
+        config["num_blocks"] = 1
+    sizes = {"hidden_dim": 32, "num_heads": 4, "ffn_dim": 64, "dropout": 0.0}
+    return {**config, **sizes}
 
 
-SMALL_CONFIGS = _small_configs()
+_SMALL = {name: _small_config(name) for name in every_mechanism()}
+SMALL_CONFIGS = {name: x for name, x in _SMALL.items() if can_encode(x)}
+# Of language models.
+CAUSAL_CONFIGS = {name: x for name, x in _SMALL.items() if can_model_language(x)}
 
 
 def numpy(tensor):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from models import build_language_model, can_model_language
+from models import build_language_model
 from models.attention.cache import grow, leaves, settle
 from tests.models.builders import (
+    CAUSAL_CONFIGS,
     MAX_LENGTH,
     SMALL_CONFIGS,
     VOCABULARY_SIZE,
@@ -17,7 +18,6 @@ from tests.models.builders import (
 
 pytestmark = [pytest.mark.jax, pytest.mark.slow]
 
-CONFIGS = {name: x for name, x in SMALL_CONFIGS.items() if can_model_language(x)}
 # With slots and with states; each mechanism's steps have tests of their own.
 USUAL = [
     *("transformer", "transformer-linear"),
@@ -32,7 +32,7 @@ OPTIONS = {
 CASES = [
     *(
         pytest.param(name, {}, marks=() if name in USUAL else pytest.mark.long, id=name)
-        for name in CONFIGS
+        for name in CAUSAL_CONFIGS
     ),
     *(
         pytest.param(name, changes, id=f"{name}-{option}")
@@ -45,7 +45,7 @@ LENGTH = 11
 
 
 def build(name, changes=()):
-    config = {**CONFIGS[name], **dict(changes)}
+    config = {**CAUSAL_CONFIGS[name], **dict(changes)}
     return randomize(build_language_model(config, VOCABULARY_SIZE, 0, MAX_LENGTH))
 
 

@@ -105,3 +105,44 @@ def test_what_cannot_model_language_is_refused(folder):
     message = "--config.variant: expected a variant that is causal and decodes"
     with pytest.raises(UserError, match=message):
         make_task(folder, variant="transevolve-fullff-1-linformer")
+
+
+LINEAR = {"variant": "transevolve-fullff-1-linear", "data.memory": True}
+
+
+def test_a_memory_as_long_as_the_text_is_one_segment(folder):
+    changes = {**LINEAR, "model.positions": "none"}
+    found = []
+    for length in (400, 12):
+        task = make_task(folder, **changes, **{"data.segment_length": length})
+        found.append(evaluate(task, randomize(task.build_model())))
+    assert found[0]["loss"] == pytest.approx(found[1]["loss"], rel=1e-5)
+    whole = {**changes, "data.memory": False, "data.segment_length": 400}
+    task = make_task(folder, **whole)
+    loss = evaluate(task, randomize(task.build_model()))["loss"]
+    assert loss == pytest.approx(found[0]["loss"], rel=1e-5)
+
+
+def test_windows_that_slide_remember_nothing(folder):
+    found = []
+    for memory in (False, True):
+        changes = {**LINEAR, "data.memory": memory, "decode.sliding_window": True}
+        task = make_task(folder, **changes)
+        found.append(evaluate(task, randomize(task.build_model())))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "changes, found",
+    [
+        ({"variant": "transevolve-fullff-1"}, "the attention factored carries none"),
+        ({"model.positions": "rotary"}, "beside model.positions=rotary"),
+        (
+            {"variant": "transformer-linear-favor", "model.attention.redraw_every": 9},
+            "where random features are redrawn",
+        ),
+    ],
+)
+def test_a_memory_that_would_be_wrong_is_refused(folder, changes, found):
+    with pytest.raises(UserError, match=f"data.memory: expected False.* {found}"):
+        make_task(folder, **{**LINEAR, **changes})

@@ -1,0 +1,132 @@
+"""Memory of earlier segments: two are as one, and what is left is what steps keep."""
+
+import keras
+import numpy as np
+import pytest
+
+from models import attention_kind, build_language_model
+from tests.models.builders import (
+    CAUSAL_CONFIGS,
+    MAX_LENGTH,
+    VOCABULARY_SIZE,
+    at_once,
+    numpy,
+    randomize,
+    tokens,
+)
+from tests.shallow import with_marks
+
+pytestmark = [pytest.mark.jax, pytest.mark.slow]
+
+CONFIGS = {
+    name: {**config, "positions": "none"}
+    for name, config in CAUSAL_CONFIGS.items()
+    if attention_kind(config).carries
+}
+LENGTH = 17
+
+
+def build(name, **changes):
+    config = {**CONFIGS[name], **changes}
+    return randomize(build_language_model(config, VOCABULARY_SIZE, 0, MAX_LENGTH))
+
+
+@pytest.fixture(autouse=True)
+def short_chunks(monkeypatch):
+    """So that a segment, and what comes before it, are several."""
+    from models.attention import causal_chunks, linear
+
+    for module in (causal_chunks, linear):
+        monkeypatch.setattr(module, "CHUNK", 4)
+
+
+@pytest.fixture(scope="module", params=with_marks(CONFIGS))
+def name(request):
+    return request.param
+
+
+def in_segments(model, text, lengths):
+    memory, logits, start = model.empty_memory(len(text)), [], 0
+    for length in lengths:
+        segment = text[:, start : start + length]
+        now, memory = at_once(lambda x, m: model(x, memory=m))(segment, memory)
+        logits.append(numpy(now))
+        start += length
+    return np.concatenate(logits, axis=1), memory
+
+
+@pytest.mark.parametrize("lengths", [(9, 8), (1, 2, 14)])
+def test_segments_are_as_the_whole_text(name, lengths):
+    model, text = build(name), tokens(length=LENGTH)
+    found, _ = in_segments(model, text, lengths)
+    np.testing.assert_allclose(found, numpy(model(text)), rtol=0, atol=2e-5)
+
+
+def test_what_is_left_is_what_steps_keep(name):
+    model, text = build(name), tokens(length=9)
+    _, memory = in_segments(model, text, (5, 4))
+    cache = model.empty_cache(len(text), 1)
+    constants = model.constants()
+    for position in range(text.shape[1]):
+        now = text[:, position : position + 1]
+        _, cache = model.step(now, constants, cache, position)
+    following = tokens(length=3, seed=1)
+    expected = []
+    for position in range(3):
+        now = following[:, position : position + 1]
+        logits, cache = model.step(now, constants, cache, position)
+        expected.append(numpy(logits))
+    found, _ = model(following, memory=memory)
+    np.testing.assert_allclose(
+        numpy(found), np.concatenate(expected, axis=1), rtol=0, atol=2e-5
+    )
+
+
+def test_padding_is_not_remembered(name):
+    model, text = build(name), tokens(length=6)
+    padded = np.pad(text, [[0, 0], [0, 5]])
+    following = tokens(length=5, seed=1)
+    found, expected = (
+        numpy(model(following, memory=model(x, memory=model.empty_memory(3))[1])[0])
+        for x in (padded, text)
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("step", ["rk2", "strang"])
+@pytest.mark.parametrize("name", ["transformer-linear", "transevolve-fullff-2-delta"])
+def test_each_stage_of_a_step_remembers(name, step):
+    model, text = build(name, residual_step=step), tokens(length=LENGTH)
+    found, _ = in_segments(model, text, (9, 8))
+    np.testing.assert_allclose(found, numpy(model(text)), rtol=0, atol=2e-5)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="by a tape")
+@pytest.mark.parametrize("name", ["transformer-linear", "transevolve-fullff-2-delta"])
+def test_gradients_are_those_with_a_memory_that_is_given(name):
+    """They equal differences of the loss of the second segment alone."""
+    import tensorflow as tf
+
+    model, text = build(name), tokens(length=12)
+    _, memory = model(text[:, :6], memory=model.empty_memory(3))
+    weight = next(x for x in model.trainable_weights if "key" in x.path)
+
+    def loss():
+        logits, _ = model(text[:, 6:], memory=memory)
+        return tf.reduce_sum(tf.nn.log_softmax(logits)[:, :, 3])
+
+    with tf.GradientTape() as tape:
+        value = loss()
+    gradient = numpy(tape.gradient(value, weight.value))
+    slope = np.linalg.norm(gradient)
+    start, ends, direction = numpy(weight), [], gradient / slope
+    for step in (1e-2, -1e-2):
+        weight.assign(start + step * direction)
+        ends.append(float(loss()))
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2e-2, rel=2e-2)
+    # Nothing goes on to what came before.
+    weight.assign(start)
+    with tf.GradientTape() as tape:
+        _, memory = model(text[:, :6], memory=model.empty_memory(3))
+        value = tf.add_n([tf.reduce_sum(x) for x in tf.nest.flatten(memory)])
+    assert tape.gradient(value, weight.value) is None
