@@ -21,8 +21,8 @@ RUNS ?= runs/reproduce
 # Two files of tests at a time; WORKERS= for one.
 WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 PYTEST = $(BIN)/python -m pytest $(WORKERS)
-# What holds each attention and the authors' numbers, on every backend.
-CORE_TESTS = $(addprefix tests/models/test_,attention.py golden.py gradients.py operators.py)
+# What holds each operator and the authors' numbers, on every backend.
+CORE_TESTS = $(addprefix tests/models/test_,golden.py gradients.py operators.py)
 
 .PHONY: setup setup-dev reproduce lint test test-fast test-all
 
@@ -55,7 +55,7 @@ lint: setup-dev
 	$(BIN)/ruff format --check .
 
 test: lint
-	@echo "Testing the attentions on JAX and on PyTorch, then everything on TensorFlow"
+	@echo "Testing the operators on JAX and on PyTorch, then everything on TensorFlow"
 	KERAS_BACKEND=jax $(PYTEST) -m "jax and not slow and not long" $(CORE_TESTS)
 	KERAS_BACKEND=torch $(PYTEST) -m "jax and not slow and not long" $(CORE_TESTS)
 	$(PYTEST) tests

@@ -59,7 +59,11 @@ def run(config, folder):
 
 
 @pytest.mark.parametrize(
-    "variant", ["transevolve-fullff-1-cosine-sharp", "transformer-cosine", "bag-8"]
+    "variant",
+    [
+        pytest.param("transevolve-fullff-1-cosine-sharp", marks=pytest.mark.long),
+        *("transformer-cosine", "bag-8"),
+    ],
 )
 def test_a_toy_model_classifies(variant, tmp_path):
     config = listops.get_config(variant)
@@ -82,6 +86,7 @@ def test_a_toy_attentions_hyperparameters_are_fields():
     assert "model.attention.temperature" in declared(config)
 
 
+@pytest.mark.long
 def test_a_toy_attention_translates(tmp_path):
     write(tmp_path)
     config = multi30k.get_config("transevolve-fullff-1-cosine")

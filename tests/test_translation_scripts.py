@@ -80,6 +80,7 @@ def test_averaged_checkpoints_and_their_mean(run):
     assert (run / "results/test-average-2.txt").exists()
 
 
+@pytest.mark.long
 def test_the_same_weights_translate_a_split_once(run, tmp_path, monkeypatch):
     workdir = shutil.copytree(run, tmp_path / "run")
     (best,) = (workdir / "checkpoints/best").iterdir()
@@ -118,6 +119,7 @@ def test_lines_are_translated(run):
     assert result.stdout == "zwei fünf\n\neins\n"
 
 
+@pytest.mark.long
 def test_the_best_few_and_what_they_score(run):
     text = "two five\n\none\n"
     arguments = (f"--workdir={run}", "--interactive", "--n_best=3")
@@ -184,6 +186,7 @@ def test_more_beams_than_words(run):
     assert (result.returncode, result.stdout) == (0, "zwei fünf\n"), result.stderr
 
 
+@pytest.mark.long
 def test_a_terminal_is_answered_line_by_line(run):
     keyboard, terminal = pty.openpty()
     time_limit = 120
@@ -284,6 +287,7 @@ def damage(folder, data, line):
             (folder / f"{name}.{language}").write_bytes(b"".join(lines))
 
 
+@pytest.mark.long
 def test_a_damaged_file_ends_the_run_with_one_line(run, tmp_path, data):
     damage(tmp_path, data, line=5)
     given = {"data.vocab_file": str(run / "tokenizer/subwords.model")}

@@ -119,6 +119,7 @@ def test_workers_train_as_one_process(task, count, alone, tmp_path):
     assert not list((tmp_path / "run").rglob("*unfinished*"))
 
 
+@pytest.mark.long
 def test_examples_and_dropout_differ_between_workers(alone, tmp_path):
     folder = alone("classifier")
     results = finish(

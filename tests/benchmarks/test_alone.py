@@ -268,6 +268,7 @@ def test_memory_that_runs_out_in_a_step_is_said(library):
 
 @pytest.mark.slow
 @pytest.mark.script
+@pytest.mark.long
 def test_the_rest_is_measured_and_the_command_fails(library):
     folder = library("os.kill(os.getpid(), signal.SIGSEGV)")
     (folder / "out").mkdir()

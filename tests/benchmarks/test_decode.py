@@ -60,7 +60,9 @@ def test_decode_needs_rising_lengths():
 
 
 @pytest.mark.parametrize(
-    "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
+    "config",
+    [pytest.param(SMALL, marks=pytest.mark.long), TRANSFORMER],
+    ids=["transevolve", "transformer"],
 )
 def test_recomputing_finds_what_the_cache_finds(config):
     model = randomize(build_encoder_decoder(config, 40))

@@ -331,7 +331,9 @@ def test_growing_caches_change_nothing(recent):
 
 
 @pytest.mark.parametrize(
-    "config", [SMALL, TRANSFORMER, LINEAR], ids=["slots", "transformer", "states"]
+    "config",
+    [SMALL, pytest.param(TRANSFORMER, marks=pytest.mark.long), LINEAR],
+    ids=["slots", "transformer", "states"],
 )
 def test_one_graph_serves_every_shape(config, recent):
     # So long that recent positions settle and the cache grows.

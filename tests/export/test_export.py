@@ -236,6 +236,7 @@ def test_the_script_answers_lines_in_any_folder(exported, tmp_path):
     assert done.returncode == bool(said) and cut == ["line 4: cut"]
 
 
+@pytest.mark.long
 def test_a_terminal_is_answered_line_by_line(exported):
     _, folder, _ = exported
     keyboard, terminal = pty.openpty()

@@ -100,6 +100,7 @@ def test_many_features_come_near_the_exact_form(exact):
     assert error(8192) < 0.02 * np.abs(expected).mean()
 
 
+@pytest.mark.long
 def test_lengths_may_be_unknown(name):
     """As where one graph serves texts of all lengths."""
     import tensorflow as tf

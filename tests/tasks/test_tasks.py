@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
     "task, write, names",
     [
         ("ag_news", write_ag_news, ag_news.CLASS_NAMES),
-        ("imdb", write_imdb, imdb.CLASS_NAMES),
-        pytest.param(
-            *("char_imdb", write_imdb, imdb.CLASS_NAMES), marks=pytest.mark.long
+        *(
+            pytest.param(task, write_imdb, imdb.CLASS_NAMES, marks=pytest.mark.long)
+            for task in ("imdb", "char_imdb")
         ),
     ],
 )

@@ -14,7 +14,6 @@ from training.tensorflow.trainer import Trainer
 
 pytestmark = pytest.mark.slow
 
-QUICK = {"transevolve-fullff-1", "transformer"}
 TINY = {"model.hidden_dim": 16, "model.ffn_dim": 16, "train.batch_size": 8}
 # One model stands for all with these: they are the trainer's alone.
 IN_PARTS = {"train.accumulate_steps": 2, "train.clip_norm": 0.5}
@@ -25,11 +24,10 @@ def changes(variant):
 
 
 def names(decoders):
-    # What a classifier lacks of a translator is its one shape of targets.
-    quick = QUICK if decoders else {"transevolve-fullff-1"}
+    quick = "transformer" if decoders else "transevolve-fullff-1"
     able = can_decode if decoders else can_encode
     return [
-        pytest.param(name, marks=[] if name in quick else pytest.mark.long)
+        pytest.param(name, marks=[] if name == quick else pytest.mark.long)
         for name in representatives()
         if able(variant_config(name))
     ]

@@ -54,6 +54,7 @@ def test_a_remote_run_is_as_a_local_one(memory, tmp_path):
     assert list((memory / "run/tensorboard/train").iterdir())
 
 
+@pytest.mark.long
 def test_remote_data(memory, tmp_path):
     write_ag_news(tmp_path)
     memory.mkdir(parents=True, exist_ok=True)

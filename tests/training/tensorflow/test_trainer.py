@@ -116,7 +116,9 @@ def trained(**changes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parts, clip_norm", [(5, 0.01), (4, None)])
+@pytest.mark.parametrize(
+    "parts, clip_norm", [(5, 0.01), pytest.param(4, None, marks=pytest.mark.long)]
+)
 def test_parts_of_a_batch_are_as_the_whole(parts, clip_norm):
     expected, totals = trained(clip_norm=clip_norm)
     found, same = trained(accumulate_steps=parts, clip_norm=clip_norm)
