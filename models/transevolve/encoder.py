@@ -55,7 +55,8 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
           (batch, length, width). Padded positions hold finite, meaningless values.
           Where there is a memory, that for the text after this one, too.
         """
-        state = self.attention(x, x, padding_mask, training=training, memory=memory)
+        carried = {} if memory is None else {"memory": memory}
+        state = self.attention(x, x, padding_mask, training=training, **carried)
 
         def read(number, values):
             return self.attention.read(state, number, values)

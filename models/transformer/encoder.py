@@ -58,10 +58,9 @@ class TransformerEncoderLayer(TransformerLayer):
 
         def read(x, stage):
             earlier = memory[stage]
-            state = self.attention(
-                x, x, padding_mask, training=training, memory=earlier
-            )
-            if earlier is not None:
+            carried = {} if earlier is None else {"memory": earlier}
+            state = self.attention(x, x, padding_mask, training=training, **carried)
+            if carried:
                 memory[stage] = state.cache
             return self.attention.read(state, 0, x)
 
