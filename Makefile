@@ -18,8 +18,8 @@ PINS := $(firstword $(shell cat requirements.txt requirements-dev.txt constraint
 INSTALLED := .venv/installed-$(PINS)
 INSTALLED_DEV := $(INSTALLED)-dev
 RUNS ?= runs/reproduce
-# Two files of tests at a time; WORKERS= for one.
-WORKERS ?= --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+# Three files of tests at a time, of which some wait; WORKERS= for one.
+WORKERS ?= --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 PYTEST = $(BIN)/python -m pytest $(WORKERS)
 # What holds each operator and the authors' numbers, on every backend.
 CORE_TESTS = $(addprefix tests/models/test_,golden.py gradients.py operators.py)

@@ -48,6 +48,7 @@ def get_config(argument: str = "") -> ConfigDict:
         "vocab_file": unset(str),
         "segment_length": 256,
         "memory": False,
+        "memory_span": unset(int),
     }
     return language_modelling(
         "plain_text",

@@ -74,10 +74,15 @@ class LanguageModel(keras.Model):
         encoded, memory = self.encoder(x, mask, training=training, memory=memory)
         return self.embedding.logits(encoded), memory
 
-    def empty_memory(self, batch_size):
-        """What `call` takes and gives: nothing yet, of so many texts. It is what `step`
-        keeps of one beam, if the operator has `Carrying`."""
-        return self.encoder.empty_cache(batch_size, 1)
+    def empty_memory(self, batch_size, span):
+        """What `call` takes and gives: nothing yet.
+
+        Args:
+          batch_size: texts.
+          span: of positions that are remembered; states have no such limit, see
+            `Operator.memory`.
+        """
+        return self.encoder.empty_memory(batch_size, span)
 
     def constants(self):
         """What `step` needs that no token changes."""

@@ -119,7 +119,7 @@ class EncoderStack(Stack):
 
         Args:
           memory: of a causal encoder, what the text before has left in each layer, as
-            `empty_cache` gives for one beam.
+            from `empty_memory`.
 
         Returns:
           (batch, length, width). Where there is a memory, that for the text after this
@@ -134,6 +134,11 @@ class EncoderStack(Stack):
             x, later = layer(x, padding_mask, training=training, memory=earlier)
             left.append(later)
         return self.output_norm(x), left
+
+    def empty_memory(self, batch_size, span):
+        """What `call` keeps of earlier texts, of so many positions where it keeps
+        positions: nothing of any layer yet."""
+        return [layer.empty_memory(batch_size, span) for layer in self.layers]
 
     def constants(self):
         """What `step` needs that no token changes."""

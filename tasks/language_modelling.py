@@ -14,6 +14,7 @@ from common.fields import (
 from data.segments import SegmentData
 from export.language_model import TextLanguageModel
 from models import attention_kind, build_language_model, can_model_language
+from models.attention.operator import STATES
 from models.layers.embedding import IN_ATTENTION
 from tasks.task import Evaluation, Table, Task
 from training.backends import Evaluator
@@ -51,6 +52,12 @@ class LanguageModellingTask(Task):
         "data.memory": boolean(
             "Whether a segment begins with what those before it have left, and not "
             "with nothing."
+        ),
+        "data.memory_span": optional(
+            integer(
+                "Positions that a softmax remembers; those of a segment if unset.",
+                maximum=1_000_000,
+            )
         ),
         **{name: changeable(field) for name, field in DECODE.items()},
     }
@@ -95,7 +102,11 @@ class LanguageModellingTask(Task):
 
     def initial_state(self, batch_size):
         """See `Task.initial_state`; an empty memory."""
-        return self._model.empty_memory(batch_size) if self._remembers else ()
+        if not self._remembers:
+            return ()
+        data = self.config.data
+        span = data.memory_span or data.segment_length
+        return self._model.empty_memory(batch_size, span)
 
     @staticmethod
     def losses(model, batch, state, training):
@@ -150,11 +161,12 @@ class LanguageModellingTask(Task):
 
 
 def _check_memory(config):
-    """Raises `UserError` if the `model` part of a config cannot carry a memory."""
-    expected = "False"
-    if not attention_kind(config).carries:
-        expected += f", since the attention {config.attention.name} carries none"
-    elif config.get("positions") in IN_ATTENTION:
+    """Raises `UserError` if the `model` part of a config can remember no text before,
+    or would do so wrongly."""
+    expected, memory = "False", attention_kind(config).memory
+    if memory is None:
+        expected += f", since the attention {config.attention.name} has none"
+    elif memory == STATES and config.get("positions") in IN_ATTENTION:
         expected += f" beside model.positions={config.positions}"
     elif config.attention.get("redraw_every"):
         expected += " where random features are redrawn"

@@ -65,6 +65,7 @@ def test_it_scores_texts(run):
     assert float(right[0]) > float(wrong[0]) + 3
 
 
+@pytest.mark.long
 def test_its_export_answers(run, tmp_path):
     result = script("export.py", f"--workdir={run}", f"--output={tmp_path}/export")
     assert result.returncode == 0, result.stderr

@@ -86,7 +86,7 @@ class Attention(keras.layers.Layer):
 
     uses = USES
     can_decode = True
-    carries = Operator.carries
+    memory = Operator.memory
     variants = Operator.variants
     fields = Operator.fields
     inert_weights = ()

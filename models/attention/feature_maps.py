@@ -10,7 +10,7 @@ import abc
 import numpy as np
 from keras import ops
 
-from common.fields import boolean, choice, integer
+from common.fields import boolean, choice, integer, optional
 from models.gradients import custom_gradient
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
@@ -117,6 +117,9 @@ class Favor(FeatureMap):
     key's is the factor that `keys` returns. Orthogonal vectors are the rows of
     orthogonal matrices with the lengths that independent ones have.
 
+    Paired, half of the vectors are the others negated: features are exp(w x) and
+    exp(-w x), of which products have a smaller variance (section 4 of the paper).
+
     With the kernel "relu", phi(x) = relu(w x / sqrt(m)) + 0.001.
 
     Redrawing goes through `NUM_DRAWS` draws. They are constants, of the seed alone: no
@@ -130,6 +133,7 @@ class Favor(FeatureMap):
             "Training passes after which they are redrawn; 0 for never.", 0
         ),
         "kernel": choice("What FAVOR+ stands in for.", *KERNELS),
+        "paired": optional(boolean("Whether half of them are those of -x.")),
     }
     variants = {
         "favor": {
@@ -137,6 +141,7 @@ class Favor(FeatureMap):
             "orthogonal": True,
             "redraw_every": 0,
             "kernel": "softmax",
+            "paired": False,
         },
     }
 
@@ -148,6 +153,7 @@ class Favor(FeatureMap):
         orthogonal,
         redraw_every,
         kernel,
+        paired=False,
     ):
         super().__init__(size, num_features)
         self.kernel = kernel
@@ -156,10 +162,16 @@ class Favor(FeatureMap):
         draws = NUM_DRAWS if redraw_every else 1
         self.vectors = np.stack(
             [
-                draw_vectors(num_features, size, orthogonal, derive_seed(seed, str(i)))
-                for i in range(draws)
+                self._vectors(size, orthogonal, paired, derive_seed(seed, str(number)))
+                for number in range(draws)
             ]
         )
+
+    def _vectors(self, size, orthogonal, paired, seed):
+        if not paired:
+            return draw_vectors(self.num_features, size, orthogonal, seed)
+        half = draw_vectors((self.num_features + 1) // 2, size, orthogonal, seed)
+        return np.concatenate([half, -half])[: self.num_features]
 
     def queries(self, x, draw=0):
         """See `FeatureMap`."""

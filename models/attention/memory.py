@@ -1,9 +1,13 @@
-"""Attention to what earlier texts have left: states of an operator, read as keys.
+"""Attention to what earlier texts have left: states of an operator, or positions.
 
-The state of a feature is what one key would leave that has this feature alone. So
-states are as many keys that come before the text's own, and an operator reads them as
-it reads any. What a text leaves in turn is the state of its last position, as decoding
-keeps it. No gradient goes from a text to those before it.
+States (`Carrying`): the state of a feature is what one key would leave that has this
+feature alone. So states are as many keys that come before the text's own, and an
+operator reads them as it reads any. What a text leaves in turn is the state of its last
+position, as decoding keeps it.
+
+Positions (Dai et al. 2019): the last ones before a text are keys before its own.
+
+No gradient goes from a text to those before it.
 """
 
 from typing import Any, NamedTuple
@@ -14,53 +18,117 @@ from models.attention import reading
 from models.attention.heads import LOWEST, merge_heads, split_heads
 
 
-class Remembering(NamedTuple):
-    """An operator that was made of a text and of what came before it.
+class Positions(NamedTuple):
+    """What an attention remembers of the last positions before a text.
+
+    Attributes:
+      x: its input there, (batch, span, d).
+      real: bool (batch, span), false where there was none.
+      values: of each read, (batch, span, d); none where they are projected from x.
+    """
+
+    x: Any
+    real: Any
+    values: list
+
+    @classmethod
+    def empty(cls, batch_size, span, width, reads, dtype):
+        """Of a text that nothing comes before."""
+        x = ops.zeros((batch_size, span, width), dtype)
+        return cls(x, ops.zeros((batch_size, span), "bool"), [x] * reads)
+
+    def before(self, x, mask):
+        """Input and mask of the remembered positions and of a text together.
+
+        Args:
+          x: (batch, n, d).
+          mask: bool (batch, n), true at real tokens; None if all are real.
+        """
+        if mask is None:
+            mask = ops.ones(ops.shape(x)[:2], "bool")
+        mask = ops.concatenate([self.real, ops.cast(mask, "bool")], axis=1)
+        return _joined(self.x, x), mask
+
+    def after(self, context, mask, values=()):
+        """What is remembered of both for the text after; see `before`."""
+        span = ops.shape(self.x)[1]
+        x, *values = (ops.stop_gradient(each[:, -span:]) for each in (context, *values))
+        return Positions(x, mask[:, -span:], values)
+
+
+class AfterPositions(NamedTuple):
+    """An operator of a text and of positions before it.
+
+    Attributes:
+      state: `reading.State` of both.
+      context, mask: of both, from `Positions.before`.
+      memory: the `Positions`.
+      values: {read: those of both}.
+    """
+
+    state: reading.State
+    context: Any
+    mask: Any
+    memory: Positions
+    values: dict
+
+    def read(self, number: int, values):
+        """As `reading.read`."""
+        values = _joined(self.memory.values[number], values)
+        self.values[number] = values
+        return reading.read(self.state, number, values)
+
+    def left(self) -> Positions:
+        """The memory for the text after this one, when all reads were taken."""
+        values = [self.values[number] for number in sorted(self.values)]
+        return self.memory.after(self.context, self.mask, values)
+
+
+class AfterStates(NamedTuple):
+    """An operator of a text and of the states that texts before it have left.
 
     Attributes:
       state: `reading.State` of both.
       biases: b of all reads, (batch, heads, f + m, reads).
       values: of what came before, (batch, f, d), one a read.
-      left: {read: what it leaves, a `cache.State` of one beam}.
+      states: {read: what it leaves, a `cache.State` of one beam}.
     """
 
     state: reading.State
     biases: Any
     values: list
-    left: dict
+    states: dict
+
+    @classmethod
+    def start(cls, operator, inputs, biases, mask, length, size, memory):
+        """As `reading.start`, after the states of each read."""
+        memory = [ops.stop_gradient(state.value[:, 0]) for state in memory]
+        earlier_biases, values = operator.keys_of(memory)
+        count = ops.shape(earlier_biases)[2]
+        if mask is not None:
+            is_there = ops.any(earlier_biases > LOWEST, axis=(1, 3))
+            mask = ops.concatenate([is_there, mask], axis=1)
+        earlier_biases = ops.cast(earlier_biases, biases.dtype)
+        biases = ops.concatenate([earlier_biases, biases], axis=2)
+        inputs = operator.after_features(inputs, count)
+        state = reading.start(operator, inputs, biases, mask, length, size)
+        return cls(state, biases, [merge_heads(each) for each in values], {})
+
+    def read(self, number: int, values):
+        """As `reading.read`."""
+        operator, parts = self.state.operator, self.state.parts
+        values = _joined(self.values[number], values)
+        of_read = (
+            self.biases[..., number, None],
+            split_heads(values, operator.num_heads),
+        )
+        self.states[number] = operator.left_by(parts, *map(ops.stop_gradient, of_read))
+        return reading.read(self.state, number, values)
+
+    def left(self) -> list:
+        """The memory for the text after this one, when all reads were taken."""
+        return [self.states[number] for number in sorted(self.states)]
 
 
-def start(operator, inputs, biases, mask, length, size, memory) -> Remembering:
-    """As `reading.start`, after a memory.
-
-    Args:
-      memory: of each read, as `Carrying.empty_cache` gives for one beam.
-    """
-    memory = [ops.stop_gradient(state.value[:, 0]) for state in memory]
-    earlier_biases, values = operator.keys_of(memory)
-    batch, _, count, _ = ops.shape(earlier_biases)
-    if mask is not None:
-        is_there = ops.any(earlier_biases > LOWEST, axis=(1, 3))
-        mask = ops.concatenate([is_there, mask], axis=1)
-    earlier_biases = ops.cast(earlier_biases, biases.dtype)
-    biases = ops.concatenate([earlier_biases, biases], axis=2)
-    inputs = operator.after_features(inputs, count)
-    state = reading.start(operator, inputs, biases, mask, length, size)
-    values = [merge_heads(each) for each in values]
-    return Remembering(state, biases, values, {})
-
-
-def read(remembering: Remembering, number: int, values):
-    """As `reading.read`; it also keeps what this read leaves."""
-    state, earlier = remembering.state, remembering.values[number]
-    values = ops.concatenate([ops.cast(earlier, values.dtype), values], axis=1)
-    biases = remembering.biases[..., number, None]
-    by_head = split_heads(values, state.operator.num_heads)
-    biases, by_head = (ops.stop_gradient(x) for x in (biases, by_head))
-    remembering.left[number] = state.operator.left_by(state.parts, biases, by_head)
-    return reading.read(state, number, values)
-
-
-def left(remembering: Remembering) -> list:
-    """The memory for the text after this one, when all reads were taken."""
-    return [remembering.left[number] for number in sorted(remembering.left)]
+def _joined(earlier, x):
+    return ops.concatenate([ops.stop_gradient(ops.cast(earlier, x.dtype)), x], axis=1)

@@ -9,6 +9,7 @@ from common.fields import Field
 from models.products import Product
 
 USES = ("self", "causal", "cross")
+STATES, POSITIONS = "states", "positions"
 
 
 class Operator(abc.ABC):
@@ -35,7 +36,8 @@ class Operator(abc.ABC):
       uses: of `USES`, what it serves as. As "cross" what is read must sum to one over
         the keys: a decoder's biases are added to it.
       can_decode: whether it has the methods of `Decoding`.
-      carries: whether it has those of `Carrying`.
+      memory: what it can remember of a text before, causally: `STATES`, if it has the
+        methods of `Carrying`, `POSITIONS`, or None.
       divides: whether what is read is divided by K w, as of a `DividedOperator`.
       projections: of "query" and "key", those that it is made of. A layer whose model
         needs no others leaves them out.
@@ -68,7 +70,7 @@ class Operator(abc.ABC):
 
     uses = USES
     can_decode = False
-    carries = False
+    memory = None
     divides = False
     projections = ("query", "key")
     variants: Mapping[str, Mapping] = {"": {}}
@@ -286,7 +288,7 @@ class Carrying(Decoding):
     """What an `Operator` of queries and keys as features has besides, whose states in
     decoding may come from a text before: see `models.attention.memory`."""
 
-    carries = True
+    memory = STATES
 
     @abc.abstractmethod
     def keys_of(self, memory) -> tuple:

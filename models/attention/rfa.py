@@ -40,7 +40,7 @@ class RfaOperator(SignedDecoding, LinearOperator):
       num_vectors: m. There are 2m features.
     """
 
-    carries = False
+    memory = None
     fields = {
         "num_vectors": integer(
             "m, random vectors of RFA a head: a sine and a cosine of each.",

@@ -9,7 +9,7 @@ from models.attention.heads import (
     sees_a_key,
     transpose,
 )
-from models.attention.operator import DividedOperator
+from models.attention.operator import POSITIONS, DividedOperator
 from models.attention.slot_decoding import SlotDecoding
 from models.gradients import custom_gradient
 from models.products import Product, with_gradients
@@ -23,6 +23,7 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
     products, and so is its gradient.
     """
 
+    memory = POSITIONS
     rows_sum_to_one = True
     takes_relative_positions = True
 

@@ -34,6 +34,7 @@ class SynthesizerOperator(SoftmaxOperator):
     """
 
     uses = ("self", "causal")
+    memory = None
     # A read without weights would have padding in the scores, for each text its own.
     rows_sum_to_one = False
     padding = "end"

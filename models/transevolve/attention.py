@@ -3,10 +3,11 @@
 import keras
 from keras import ops
 
-from models.attention import memory as memories
 from models.attention import reading
 from models.attention.attention import Attention
 from models.attention.heads import masked, split_heads
+from models.attention.memory import AfterPositions, AfterStates, Positions
+from models.attention.operator import STATES
 from models.layers.dense import linear
 from models.products import with_gradients
 from models.seeds import derive_seed, seeded_dropout
@@ -131,7 +132,11 @@ class TimeEvolvingAttention(Attention):
 
     def call(self, x, context, padding_mask=None, training=None, memory=None):
         """Makes the operator of the block's input: `models.attention.reading.State`, or
-        after a memory `models.attention.memory.Remembering`."""
+        one of those of `models.attention.memory`."""
+        if isinstance(memory, Positions):
+            context, mask = memory.before(context, padding_mask)
+            state = self.call(x, context, mask, training)
+            return AfterPositions(state, context, mask, memory, {})
         draw = self.operator.draw(training)
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
@@ -145,15 +150,15 @@ class TimeEvolvingAttention(Attention):
         inputs = self.operator.inputs(queries, keys, further)
         arguments = self.operator, inputs, biases, padding_mask, ops.shape(x)[1]
         if memory is not None:
-            return memories.start(*arguments, self.head_size, memory)
+            return AfterStates.start(*arguments, self.head_size, memory)
         return reading.start(*arguments, self.head_size)
 
     def read(self, state, number, values):
         """What a depth attends, (batch, n, d), of its values: equation 9."""
         values = ops.cast(values, self.compute_dtype)
-        if isinstance(state, memories.Remembering):
-            return memories.read(state, number, values)
-        return reading.read(state, number, values)
+        if isinstance(state, reading.State):
+            return reading.read(state, number, values)
+        return state.read(number, values)
 
     def empty_cache(self, batch_size, beams):
         return self.operator.empty_cache(
@@ -164,6 +169,12 @@ class TimeEvolvingAttention(Attention):
             self.num_reads,
             self.compute_dtype,
         )
+
+    def empty_memory(self, batch_size, span):
+        if self.operator.memory == STATES:
+            return self.empty_cache(batch_size, 1)
+        width, reads = self.hidden_dim, self.num_reads
+        return Positions.empty(batch_size, span, width, reads, self.compute_dtype)
 
     def step(self, x, constants, cache, visible, position=None):
         positions, keys = self.position_of_step(position), self.project_keys(x)

@@ -2,7 +2,6 @@
 
 import keras
 
-from models.attention import memory as memories
 from models.layers.normalization import LayerNormalization
 from models.layers.rotation_dense import RotationDense
 from models.products import with_gradients
@@ -48,8 +47,8 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
         Args:
           x: (batch, length, width).
           padding_mask: (batch, length), true at real tokens; None if all are real.
-          memory: of a causal block, what the text before has left, as `empty_cache`
-            gives for one beam.
+          memory: of a causal block, what the text before has left, as from
+            `empty_memory`.
 
         Returns:
           (batch, length, width). Padded positions hold finite, meaningless values.
@@ -62,7 +61,7 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
             return self.attention.read(state, number, values)
 
         x = self._depths(x, read, training)
-        return x if memory is None else (x, memories.left(state))
+        return x if memory is None else (x, state.left())
 
     def _depths(self, x, read, training=None):
         """Moves (batch, length, width) through all depths.
@@ -89,6 +88,10 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
     def empty_cache(self, batch_size, beams):
         """What `step` keeps of earlier tokens: nothing yet."""
         return self.attention.empty_cache(batch_size, beams)
+
+    def empty_memory(self, batch_size, span):
+        """What `call` keeps of earlier texts, of so many positions: nothing yet."""
+        return self.attention.empty_memory(batch_size, span)
 
     def step(self, x, constants, cache, visible, position=None):
         """Runs a causal block for the tokens of one position.

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from models.attention import memory as memories
 from models.attention import reading
 from models.attention.attention import Attention
 from models.attention.heads import masked, merge_heads, split_heads, zero_unseeing
+from models.attention.memory import AfterStates, Positions
+from models.attention.operator import STATES
 from models.layers.dense import seeded_dense
 from models.products import with_gradients
 
@@ -71,6 +72,10 @@ class ProjectedAttention(Attention):
     def call(self, x, context, padding_mask=None, training=None, memory=None):
         """`Attended`: the values come from the context, so all is read at once. After a
         memory its `cache` is that for the text after this one."""
+        if isinstance(memory, Positions):
+            context, mask = memory.before(context, padding_mask)
+            attended = self.call(x, context, mask, training)
+            return attended._replace(cache=memory.after(context, mask))
         draw = self.operator.draw(training)
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
@@ -92,8 +97,8 @@ class ProjectedAttention(Attention):
             biases = self._zeros(values)
         arguments = self.operator, inputs, biases, padding_mask, length, self.head_size
         if memory is not None:
-            state = memories.start(*arguments, memory)
-            return Attended(memories.read(state, 0, values), memories.left(state))
+            state = AfterStates.start(*arguments, memory)
+            return Attended(state.read(0, values), state.left())
         return Attended(reading.read(reading.start(*arguments), 0, values))
 
     def read(self, state, number, values):
@@ -104,6 +109,12 @@ class ProjectedAttention(Attention):
         return self.operator.empty_cache(
             batch_size, beams, self.head_size, self.head_size, 0, self.compute_dtype
         )
+
+    def empty_memory(self, batch_size, span):
+        if self.operator.memory == STATES:
+            return self.empty_cache(batch_size, 1)
+        width = self.hidden_dim
+        return Positions.empty(batch_size, span, width, 0, self.compute_dtype)
 
     def step(self, x, constants, cache, visible, position=None):
         queries, keys, values = self._projected(x)

@@ -40,8 +40,8 @@ class TransformerEncoderLayer(TransformerLayer):
         """Runs the layer on (batch, length, width); mask true at real tokens.
 
         Args:
-          memory: of a causal layer, what the text before has left, as `empty_cache`
-            gives for one beam.
+          memory: of a causal layer, what the text before has left, as from
+            `empty_memory`.
 
         Returns:
           (batch, length, width). Where there is a memory, that for the text after this
@@ -79,6 +79,11 @@ class TransformerEncoderLayer(TransformerLayer):
         """What `step` keeps of earlier tokens, for each offset: nothing yet."""
         empty = self.attention.empty_cache
         return [empty(batch_size, beams) for _ in self.offsets]
+
+    def empty_memory(self, batch_size, span):
+        """What `call` keeps of earlier texts, for each offset: nothing yet."""
+        empty = self.attention.empty_memory
+        return [empty(batch_size, span) for _ in self.offsets]
 
     def step(self, x, constants, cache, visible, position=None):
         """Runs a causal layer for the tokens of one position.

@@ -191,6 +191,7 @@ def test_no_claim_is_left_out():
     assert len(rows()) == len(GIVEN) + 1  # sizes are counted
 
 
+@pytest.mark.long
 def test_sizes():
     least, *_, most = sorted(sizes())
     (cells,) = (cells for name, cells in rows().items() if "of width 512" in name)

@@ -76,7 +76,10 @@ def drawn(logits, **changes):
     """Shares of what is drawn at many positions."""
     choose = chooser(settings(**changes), seed=0)
     rows = tf.constant([logits], tf.float32)
-    tokens = [int(choose(rows, position)[0]) for position in range(3000)]
+    draw = tf.function(
+        lambda count: tf.map_fn(lambda x: choose(rows, x)[0], tf.range(count))
+    )
+    tokens = numpy(draw(3000))
     return np.bincount(tokens, minlength=len(logits)) / len(tokens)
 
 

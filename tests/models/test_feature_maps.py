@@ -131,7 +131,7 @@ def test_dpfp(nu):
     assert (numpy(make("dpfp", nu=nu).queries(0 * x)) == 0).all()
 
 
-def estimates(queries, keys, count, orthogonal, draws):
+def estimates(queries, keys, count, orthogonal, draws, paired=False):
     """exp(q . k) as FAVOR+ has it, of each draw: (draws, queries, keys)."""
     found = []
     for seed in range(draws):
@@ -141,6 +141,7 @@ def estimates(queries, keys, count, orthogonal, draws):
             seed,
             num_features=count,
             orthogonal=orthogonal,
+            paired=paired,
         )
         features, logs = map(numpy, feature_map.keys(keys))
         factors = np.exp(logs[:, 0].astype("float64"))
@@ -154,11 +155,24 @@ def estimates(queries, keys, count, orthogonal, draws):
 
 def test_favor_is_unbiased():
     queries, keys = normal(6, SIZE, norm=1.2), normal(7, SIZE, seed=1, norm=1.2)
-    for orthogonal in (False, True):
-        found = estimates(queries, keys, 64, orthogonal, 100)
+    for fields in ((False, 100), (True, 100), (True, 100, True)):
+        found = estimates(queries, keys, 64, *fields)
         error = found.std(axis=0) / 10
         expected = np.exp(queries @ keys.T)
         assert (np.abs(found.mean(axis=0) - expected) < 5 * error).all()
+
+
+def test_pairs_come_nearer():
+    """As far as the paper on fast weights would have it: 0.206 and 0.284."""
+    queries, keys = normal(40, SIZE, norm=1), normal(40, SIZE, seed=1, norm=1)
+    exact = np.exp(queries @ keys.T)
+    errors = [
+        np.sqrt(
+            np.mean((estimates(queries, keys, 64, True, 50, paired) / exact - 1) ** 2)
+        )
+        for paired in (True, False)
+    ]
+    assert errors[0] < 0.8 * errors[1], errors
 
 
 def test_draws():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from models import attention_kind, build_language_model
+from models.attention.cache import grow
 from tests.models.builders import (
     CAUSAL_CONFIGS,
     MAX_LENGTH,
@@ -18,12 +19,21 @@ from tests.shallow import with_marks
 
 pytestmark = [pytest.mark.jax, pytest.mark.slow]
 
+# Some whose distances memory must keep.
+POSITIONS = {"transformer": "rotary", "transevolve-fullff-2": "relative-bias"}
 CONFIGS = {
-    name: {**config, "positions": "none"}
+    name: {**config, "positions": POSITIONS.get(name, "none")}
     for name, config in CAUSAL_CONFIGS.items()
-    if attention_kind(config).carries
+    if attention_kind(config).memory
 }
 LENGTH = 17
+EACH_KIND = pytest.mark.parametrize(
+    "name",
+    [
+        *("transformer-linear", "transevolve-fullff-2-delta"),
+        *("transformer", "transevolve-fullff-2"),
+    ],
+)
 
 
 def build(name, **changes):
@@ -46,7 +56,7 @@ def name(request):
 
 
 def in_segments(model, text, lengths):
-    memory, logits, start = model.empty_memory(len(text)), [], 0
+    memory, logits, start = model.empty_memory(len(text), LENGTH), [], 0
     for length in lengths:
         segment = text[:, start : start + length]
         now, memory = at_once(lambda x, m: model(x, memory=m))(segment, memory)
@@ -65,7 +75,7 @@ def test_segments_are_as_the_whole_text(name, lengths):
 def test_what_is_left_is_what_steps_keep(name):
     model, text = build(name), tokens(length=9)
     _, memory = in_segments(model, text, (5, 4))
-    cache = model.empty_cache(len(text), 1)
+    cache = grow(model.empty_cache(len(text), 1), 16)
     constants = model.constants()
     for position in range(text.shape[1]):
         now = text[:, position : position + 1]
@@ -87,14 +97,18 @@ def test_padding_is_not_remembered(name):
     padded = np.pad(text, [[0, 0], [0, 5]])
     following = tokens(length=5, seed=1)
     found, expected = (
-        numpy(model(following, memory=model(x, memory=model.empty_memory(3))[1])[0])
+        numpy(
+            model(following, memory=model(x, memory=model.empty_memory(3, LENGTH))[1])[
+                0
+            ]
+        )
         for x in (padded, text)
     )
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("step", ["rk2", "strang"])
-@pytest.mark.parametrize("name", ["transformer-linear", "transevolve-fullff-2-delta"])
+@EACH_KIND
 def test_each_stage_of_a_step_remembers(name, step):
     model, text = build(name, residual_step=step), tokens(length=LENGTH)
     found, _ = in_segments(model, text, (9, 8))
@@ -102,13 +116,13 @@ def test_each_stage_of_a_step_remembers(name, step):
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="by a tape")
-@pytest.mark.parametrize("name", ["transformer-linear", "transevolve-fullff-2-delta"])
+@EACH_KIND
 def test_gradients_are_those_with_a_memory_that_is_given(name):
     """They equal differences of the loss of the second segment alone."""
     import tensorflow as tf
 
     model, text = build(name), tokens(length=12)
-    _, memory = model(text[:, :6], memory=model.empty_memory(3))
+    _, memory = model(text[:, :6], memory=model.empty_memory(3, LENGTH))
     weight = next(x for x in model.trainable_weights if "key" in x.path)
 
     def loss():
@@ -127,6 +141,21 @@ def test_gradients_are_those_with_a_memory_that_is_given(name):
     # Nothing goes on to what came before.
     weight.assign(start)
     with tf.GradientTape() as tape:
-        _, memory = model(text[:, :6], memory=model.empty_memory(3))
+        _, memory = model(text[:, :6], memory=model.empty_memory(3, LENGTH))
         value = tf.add_n([tf.reduce_sum(x) for x in tf.nest.flatten(memory)])
     assert tape.gradient(value, weight.value) is None
+
+
+@pytest.mark.parametrize("name", ["transformer", "transevolve-fullff-2"])
+def test_a_span_is_what_is_seen(name):
+    """Of a segment of one token and one block, as many tokens before it."""
+    layers = {"num_layers": 1} if name == "transformer" else {"num_depths": 1}
+    model, text = build(name, **layers), tokens(length=9)
+    if "num_blocks" in CONFIGS[name]:
+        model = build(name, **layers, num_blocks=1)
+    memory, span = model.empty_memory(len(text), 3), 3
+    for position in range(9):
+        now = text[:, position : position + 1]
+        logits, memory = model(now, memory=memory)
+    expected = model(text[:, 9 - span - 1 :])[:, -1:]
+    np.testing.assert_allclose(numpy(logits), numpy(expected), rtol=0, atol=1e-5)

@@ -110,8 +110,10 @@ def test_what_cannot_model_language_is_refused(folder):
 LINEAR = {"variant": "transevolve-fullff-1-linear", "data.memory": True}
 
 
-def test_a_memory_as_long_as_the_text_is_one_segment(folder):
-    changes = {**LINEAR, "model.positions": "none"}
+@pytest.mark.parametrize("variant", ["transevolve-fullff-1-linear", "transformer"])
+def test_a_memory_as_long_as_the_text_is_one_segment(folder, variant):
+    changes = {**LINEAR, "variant": variant, "model.positions": "none"}
+    changes["data.memory_span"] = 400
     found = []
     for length in (400, 12):
         task = make_task(folder, **changes, **{"data.segment_length": length})
@@ -135,7 +137,10 @@ def test_windows_that_slide_remember_nothing(folder):
 @pytest.mark.parametrize(
     "changes, found",
     [
-        ({"variant": "transevolve-fullff-1"}, "the attention factored carries none"),
+        (
+            {"variant": "transevolve-fullff-1-synthesizer-random"},
+            "the attention synthesizer has none",
+        ),
         ({"model.positions": "rotary"}, "beside model.positions=rotary"),
         (
             {"variant": "transformer-linear-favor", "model.attention.redraw_every": 9},
