@@ -52,8 +52,15 @@ class Positions(NamedTuple):
     def after(self, context, mask, values=()):
         """What is remembered of both for the text after; see `before`."""
         span = ops.shape(self.x)[1]
-        x, *values = (ops.stop_gradient(each[:, -span:]) for each in (context, *values))
-        return Positions(x, mask[:, -span:], values)
+        # The last ones before the padding at the end, so that no distance has it in.
+        count = ops.sum(ops.cast(mask[:, span:], "int32"), axis=1, keepdims=True)
+        places = count + ops.arange(span)
+
+        def last(x):
+            return ops.stop_gradient(ops.take_along_axis(x, places[..., None], axis=1))
+
+        real = ops.take_along_axis(mask, places, axis=1)
+        return Positions(last(context), real, [last(each) for each in values])
 
 
 class AfterPositions(NamedTuple):

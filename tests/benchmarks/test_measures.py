@@ -421,7 +421,7 @@ def test_random_features_come_near_softmax_attention(monkeypatch, tmp_path):
         errors.setdefault(row["vectors"], {})[row["num_features"]] = row["error"]
     for line in errors.values():
         counts, means = np.log(list(line)), np.log(list(line.values()))
-        assert np.polyfit(counts, means, 1)[0] == pytest.approx(-0.5, abs=0.05)
+        assert np.polyfit(counts, means, 1)[0] == pytest.approx(-0.5, abs=0.08)
     for count, error in errors["independent"].items():
         nearest = errors["orthogonal, paired"][count]
         assert nearest < errors["orthogonal"][count] < error

@@ -163,16 +163,14 @@ def test_favor_is_unbiased():
 
 
 def test_pairs_come_nearer():
-    """As far as the paper on fast weights would have it: 0.206 and 0.284."""
-    queries, keys = normal(40, SIZE, norm=1), normal(40, SIZE, seed=1, norm=1)
+    """A relative error of 0.20, of 64 features in heads of 32, and 0.28 without."""
+    queries, keys = normal(40, 32, norm=1), normal(40, 32, seed=1, norm=1)
     exact = np.exp(queries @ keys.T)
     errors = [
-        np.sqrt(
-            np.mean((estimates(queries, keys, 64, True, 50, paired) / exact - 1) ** 2)
-        )
-        for paired in (True, False)
+        np.sqrt(np.mean(np.square(estimates(*given) / exact - 1)))
+        for given in ((queries, keys, 64, True, 30, x) for x in (True, False))
     ]
-    assert errors[0] < 0.8 * errors[1], errors
+    assert errors == pytest.approx([0.20, 0.28], abs=0.02)
 
 
 def test_draws():

@@ -70,7 +70,8 @@ def parse(*arguments, config=LISTOPS):
         ("train.checkpoint_every=9999999999 steps", "train.checkpoint_every: expected"),
         (
             "kind=other",
-            "kind: expected one of classification, language_modelling, translation, found",
+            "kind: expected one of classification, language_modelling, translation, "
+            "found",
         ),
         (
             "variant=transformr",
