@@ -220,8 +220,8 @@ def build_classifier(
         architecture.encoder(
             **arguments, seed=derive_seed(seed, "encoder"), name="encoder"
         ),
-        positions,
-        max_length,
+        positions=positions,
+        max_length=max_length,
         seed=seed,
         dtype=arguments.get("dtype"),
         name="classifier",
@@ -264,8 +264,8 @@ def build_encoder_decoder(
                 (architecture.decoder, "decoder"),
             )
         ),
-        positions,
-        max_length,
+        positions=positions,
+        max_length=max_length,
         seed=seed,
         dtype=arguments.get("dtype"),
         name="encoder_decoder",
@@ -304,8 +304,8 @@ def build_language_model(
         vocabulary_size,
         hidden_dim,
         encoder,
-        positions,
-        max_length,
+        positions=positions,
+        max_length=max_length,
         seed=seed,
         dtype=arguments.get("dtype"),
         name="language_model",

@@ -4,67 +4,33 @@ import keras
 from keras import ops
 
 from models.layers.dense import seeded_dense
-from models.layers.embedding import PADDING_ID, TokenEmbedding
+from models.layers.embedding import PADDING_ID
 from models.layers.normalization import LayerNormalization
-from models.seeds import derive_seed
+from models.token_model import TokenModel
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class SequenceClassifier(keras.Model):
+class SequenceClassifier(TokenModel):
     """The encoder-only model of section 6.
 
     Args:
-      vocabulary_size: number of token ids, padding (0) included.
+      vocabulary_size, hidden_dim: see `TokenModel`.
       num_classes: number of logits.
-      hidden_dim: d.
       encoder: layer from (batch, length, d) and a padding mask to the same shape.
-      positions, max_length: see `TokenEmbedding`.
-      seed: of the initial weights outside the encoder.
+      **kwargs: see `TokenModel`.
     """
 
-    def __init__(
-        self,
-        vocabulary_size,
-        num_classes,
-        hidden_dim,
-        encoder,
-        positions=None,
-        max_length=None,
-        seed=0,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.vocabulary_size = vocabulary_size
+    def __init__(self, vocabulary_size, num_classes, hidden_dim, encoder, **kwargs):
+        super().__init__(vocabulary_size, hidden_dim, [encoder], **kwargs)
         self.num_classes = num_classes
-        self.hidden_dim = hidden_dim
-        self.positions = positions
-        self.max_length = max_length
-        self.seed = seed
         dtype = {"dtype": self.dtype_policy}
-        self.embedding = TokenEmbedding(
-            vocabulary_size,
-            hidden_dim,
-            positions,
-            max_length,
-            seed=derive_seed(seed, "embedding"),
-            name="embedding",
-            **dtype,
-        )
-        self.encoder = encoder
         self.norm = LayerNormalization(name="norm", **dtype)
-        self.logits = seeded_dense(num_classes, "logits", seed, **dtype)
+        self.logits = seeded_dense(num_classes, "logits", self.seed, **dtype)
 
     def build(self, input_shape):
-        self.embedding.build(input_shape)
-        if not self.encoder.built:  # one made from a config is
-            self.encoder.build((*input_shape, self.hidden_dim))
+        super().build(input_shape)
         self.norm.build((input_shape[0], self.hidden_dim))
         self.logits.build((input_shape[0], self.hidden_dim))
-
-    def encode(self, tokens, training=None):
-        """Encoder output, (batch, length, d), of (batch, length) token ids."""
-        mask = ops.not_equal(tokens, PADDING_ID)
-        return self.encoder(self.embedding(tokens), mask, training=training)
 
     def call(self, tokens, training=None):
         """Logits, (batch, num_classes), of (batch, length) token ids.
@@ -79,18 +45,4 @@ class SequenceClassifier(keras.Model):
         return self.logits(self.norm(total / count))
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "num_classes": self.num_classes,
-            "hidden_dim": self.hidden_dim,
-            "positions": self.positions,
-            "max_length": self.max_length,
-            "seed": self.seed,
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        encoder = keras.saving.deserialize_keras_object(config.pop("encoder"))
-        return cls(encoder=encoder, **config)
+        return {**super().get_config(), "num_classes": self.num_classes}

@@ -1,0 +1,138 @@
+"""What the models of token ids share: an embedding, the layers given, and decoding."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from models.attention.cache import SlotMap, grows
+from models.layers.embedding import PADDING_ID, TokenEmbedding
+from models.seeds import derive_seed
+
+
+class DecodingCache(NamedTuple):
+    """Of all layers, and the map of their slots; without slots an empty tuple."""
+
+    slots: Any
+    layers: list
+
+
+class TokenModel(keras.Model):
+    """A model of token ids, of which 0 is padding, after the real tokens.
+
+    Class attributes:
+      parts: names of the layers that it is given.
+
+    Args:
+      vocabulary_size: number of token ids, padding included.
+      hidden_dim: d.
+      parts: layers of (batch, length, d), in the order of their names.
+      positions, max_length: see `TokenEmbedding`.
+      seed: of the initial weights outside the parts.
+    """
+
+    parts = ("encoder",)
+
+    def __init__(
+        self,
+        vocabulary_size,
+        hidden_dim,
+        parts,
+        positions=None,
+        max_length=None,
+        seed=0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+        self.positions = positions
+        self.max_length = max_length
+        self.seed = seed
+        self.embedding = TokenEmbedding(
+            vocabulary_size,
+            hidden_dim,
+            positions,
+            max_length,
+            seed=derive_seed(seed, "embedding"),
+            dtype=self.dtype_policy,
+            name="embedding",
+        )
+        for name, part in zip(self.parts, parts, strict=True):
+            setattr(self, name, part)
+
+    def build(self, input_shape, *others):
+        self.embedding.build(input_shape)
+        for name in self.parts:
+            part = getattr(self, name)
+            if not part.built:  # one made from a config is
+                part.build((*input_shape, self.hidden_dim))
+
+    def encode(self, tokens, training=None):
+        """Encoder output, (batch, length, d), of (batch, length) token ids."""
+        mask = ops.not_equal(tokens, PADDING_ID)
+        return self.encoder(self.embedding(tokens), mask, training=training)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+            "positions": self.positions,
+            "max_length": self.max_length,
+            "seed": self.seed,
+            **{
+                name: keras.saving.serialize_keras_object(getattr(self, name))
+                for name in self.parts
+            },
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        parts = {
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in cls.parts
+        }
+        return cls(**{**config, **parts})
+
+
+class DecodingModel(TokenModel):
+    """A `TokenModel` whose last part decodes: a `models.stack.Stack`."""
+
+    @property
+    def _stack(self):
+        return getattr(self, self.parts[-1])
+
+    def empty_cache(self, batch_size, beams):
+        """What `step` keeps of earlier tokens: nothing yet.
+
+        Args:
+          batch_size: texts.
+          beams: hypotheses of each.
+
+        Returns:
+          `DecodingCache`, see `models.attention.cache`.
+        """
+        layers = self._stack.empty_cache(batch_size, beams)
+        slots = SlotMap.empty(batch_size, beams) if grows(layers) else ()
+        return DecodingCache(slots, layers)
+
+    def step(self, tokens, given, cache, position):
+        """Logits of the next token; nothing is computed again for earlier ones.
+
+        Args:
+          tokens: int32 (batch, beams), the tokens at `position`.
+          given: what no token changes, of all layers: a source, or constants.
+          cache: of earlier positions.
+          position: scalar, int32, from 0.
+
+        Returns:
+          Logits (batch, beams, vocabulary_size), and the cache with this position.
+        """
+        slots, visible = cache.slots, None
+        if slots:
+            slots = slots.enter(position)
+            visible = slots.visible(position)
+        x = self.embedding.at_position(tokens, position)
+        x, layers = self._stack.step(x, given, cache.layers, visible, position)
+        return self.embedding.logits_at_position(x), DecodingCache(slots, layers)
