@@ -50,16 +50,17 @@ def get_config(argument: str = "") -> ConfigDict:
         "memory": False,
         "memory_span": unset(int),
     }
+    train = {
+        "batch_size": 96,
+        "epochs": unset(int),
+        "steps": 100_000,
+        "learning_rate_max": 0.5,
+        "warmup_steps": 8000,
+        "adam_beta_1": 0.9,
+        "adam_beta_2": 0.98,
+        "adam_epsilon": 1e-9,
+    }
+    default = "transevolve-fullff-1"
     return language_modelling(
-        "plain_text",
-        argument,
-        "transevolve-fullff-1",
-        PRESETS,
-        SMALL,
-        data,
-        batch_size=96,
-        steps=100_000,
-        learning_rate_max=0.5,
-        warmup_steps=8000,
-        validate_every=2000,
+        "plain_text", argument, default, PRESETS, SMALL, data, train
     )

@@ -130,34 +130,19 @@ def language_modelling(
     presets: Mapping[str, dict],
     model: dict,
     data: dict,
-    *,
-    batch_size: int,
-    steps: int,
-    learning_rate_max: float,
-    warmup_steps: int,
-    validate_every: int,
+    train: dict,
 ) -> ConfigDict:
     """The config of a language model.
 
     Args:
       task, argument, default_variant, presets, model, data: as for `classification`.
-      batch_size, steps, learning_rate_max, warmup_steps, validate_every: of the `train`
-        part; a batch has so many segments.
+      train: the `train` part, but for what all loops have; a batch has so many
+        segments.
 
     Raises:
       UserError: if the variant or the preset is unknown.
     """
-    train = {
-        "batch_size": batch_size,
-        "steps": steps,
-        "epochs": unset(int),
-        "learning_rate_max": learning_rate_max,
-        "warmup_steps": warmup_steps,
-        "adam_beta_1": 0.9,
-        "adam_beta_2": 0.98,
-        "adam_epsilon": 1e-9,
-        **_loop(validate_every=validate_every, keep_checkpoints=10),
-    }
+    train = {**_loop(validate_every=2000, keep_checkpoints=10), **train}
     decode = {
         "sliding_window": False,
         "continuation_length": 100,
@@ -167,9 +152,8 @@ def language_modelling(
         "batch_size": 64,
     }
     parts = {"model": model, "data": data, "train": train, "decode": decode}
-    return _config(
-        task, "language_modelling", argument, default_variant, presets, parts
-    )
+    kind = "language_modelling"
+    return _config(task, kind, argument, default_variant, presets, parts)
 
 
 def _loop(validate_every, keep_checkpoints):
