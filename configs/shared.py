@@ -161,6 +161,7 @@ def _loop(validate_every, keep_checkpoints):
         "init_from": unset(str),
         "accumulate_steps": 1,
         "clip_norm": unset(float),
+        "schedule": unset(str),
         "validate_every": validate_every,
         "checkpoint_every": "10 minutes",
         "keep_checkpoints": keep_checkpoints,

@@ -1,6 +1,6 @@
 """The next token of plain text, by a causal model."""
 
-import math
+import numpy as np
 
 from common.fields import (
     below,
@@ -124,28 +124,21 @@ class LanguageModellingTask(Task):
         batches = self.evaluation_batches(split)
         evaluator = Evaluator(model, self, strategy)
         totals = self.totals(evaluator.evaluate(batches, f"evaluating {split}"))
-        text = self.data.text(split)
+        text, rows = self.data.text(split), []
         scores = {
             "examples": text.lines,
             "words": text.words,
             "tokens": int(totals.targets),
             **totals.metrics(),
-            "perplexity": math.exp(totals.loss / text.words),
-            "token_perplexity": math.exp(totals.loss / totals.targets),
             "decode": {"sliding_window": self.config.decode.sliding_window},
         }
-        rows = [
-            [
-                unit,
-                f"{count:,}",
-                f"{totals.loss / count:.4f}",
-                f"{math.exp(totals.loss / count):.2f}",
-            ]
-            for unit, count in (("word", text.words), ("token", int(totals.targets)))
-        ]
-        return Evaluation(
-            scores, [Table(["unit", "count", "loss", "perplexity"], rows)]
-        )
+        for unit, name in (("words", "perplexity"), ("tokens", "token_perplexity")):
+            loss = totals.loss / scores[unit]
+            scores[name] = float(np.exp(loss))
+            rows.append(
+                [unit, f"{scores[unit]:,}", f"{loss:.4f}", f"{scores[name]:.2f}"]
+            )
+        return Evaluation(scores, [Table(["in", "count", "loss", "perplexity"], rows)])
 
     def text_model(self, model, dtype="float32"):
         """`TextLanguageModel`; it sees as much of a text as a segment has."""

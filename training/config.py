@@ -13,6 +13,7 @@ from common.fields import (
     below,
     boolean,
     changeable,
+    choice,
     fail,
     fixed,
     integer,
@@ -50,6 +51,13 @@ FIELDS = {
         "lr = learning_rate_max / √d · min(step^-0.5, step · warmup_steps^-1.5).",
         1e-10,
         1e10,
+    ),
+    "train.schedule": optional(
+        choice(
+            "How the rate falls; as that formula if unset. cosine: it grows to "
+            "learning_rate_max itself, and falls to 0 at train.steps.",
+            "cosine",
+        )
     ),
     "train.warmup_steps": integer(
         "Updates over which the rate grows.", maximum=10_000_000
@@ -111,6 +119,9 @@ def check(config: ConfigDict) -> None:
     models.check(config)
     getattr(dataset, "check", lambda config: None)(config.data)
     task.check(config)
+    if config.train.get("schedule") and not config.train.steps:
+        expected = f"a number beside train.schedule={config.train.schedule}"
+        fail("train.steps", expected, config.train.steps)
     parts, rows = config.train.accumulate_steps, max(task.shapes(config))[0]
     if parts > rows:
         fail("train.accumulate_steps", f"at most the {rows:,} rows of a batch", parts)

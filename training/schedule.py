@@ -1,4 +1,6 @@
-"""The paper's optimizer: Adam, and its learning rate (section 7.3)."""
+"""Adam and its learning rate: the paper's (section 7.3), and a cosine."""
+
+import math
 
 import keras
 from keras import ops
@@ -35,6 +37,48 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             "hidden_dim": self.hidden_dim,
             "warmup_steps": self.warmup_steps,
         }
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """A rate that grows linearly to its highest value, then falls to 0 as a cosine does
+    (Loshchilov and Hutter 2017), as language models are often trained.
+
+    Args:
+      learning_rate_max: the highest rate.
+      warmup_steps: steps of linear growth.
+      steps: of the whole run.
+    """
+
+    def __init__(self, learning_rate_max, warmup_steps, steps):
+        self.learning_rate_max = learning_rate_max
+        self.warmup_steps = warmup_steps
+        self.steps = steps
+
+    def __call__(self, iterations):
+        """The rate of the update after `iterations` updates."""
+        step = ops.cast(iterations, "float32") + 1
+        left = max(self.steps - self.warmup_steps, 1)
+        share = ops.clip((step - self.warmup_steps) / left, 0.0, 1.0)
+        falling = (1 + ops.cos(math.pi * share)) / 2
+        return self.learning_rate_max * ops.minimum(step / self.warmup_steps, falling)
+
+    def get_config(self):
+        return {
+            "learning_rate_max": self.learning_rate_max,
+            "warmup_steps": self.warmup_steps,
+            "steps": self.steps,
+        }
+
+
+def make_schedule(settings, hidden_dim: int):
+    """The schedule that the `train` part of a config asks for."""
+    # Older runs have no such field.
+    if getattr(settings, "schedule", None) == "cosine":
+        return CosineSchedule(
+            settings.learning_rate_max, settings.warmup_steps, settings.steps
+        )
+    return WarmupSchedule(settings.learning_rate_max, hidden_dim, settings.warmup_steps)
 
 
 def adam_arguments(settings) -> dict:

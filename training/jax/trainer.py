@@ -8,7 +8,7 @@ import numpy as np
 from data.batches import fill_rows
 from training.losses import masked_sums
 from training.metrics import NotFiniteError, Totals
-from training.schedule import WarmupSchedule, adam_arguments
+from training.schedule import adam_arguments, make_schedule
 
 
 class Trainer:
@@ -35,9 +35,7 @@ class Trainer:
         self._clip_norm = settings.clip_norm
         self._carried = ()
         self.gradient_norm = 0.0
-        self.schedule = WarmupSchedule(
-            settings.learning_rate_max, model.hidden_dim, settings.warmup_steps
-        )
+        self.schedule = make_schedule(settings, model.hidden_dim)
         self.optimizer = keras.optimizers.Adam(
             self.schedule,
             **adam_arguments(settings),

@@ -10,7 +10,7 @@ from data.batches import fill_rows
 from training.cluster import workers
 from training.losses import masked_sums
 from training.metrics import NotFiniteError, Totals
-from training.schedule import WarmupSchedule, adam_arguments
+from training.schedule import adam_arguments, make_schedule
 from training.tensorflow.memory_prediction import part_of_batch, predicted_bytes
 from training.tensorflow.optimizer import Adam
 from training.tensorflow.strategy import distribute, is_tpu
@@ -45,9 +45,7 @@ class Trainer:
         self._clip_norm = settings.clip_norm
         self._carried = None  # variables, made for the rows of the first batches
         self.gradient_norm = 0.0
-        self.schedule = WarmupSchedule(
-            settings.learning_rate_max, model.hidden_dim, settings.warmup_steps
-        )
+        self.schedule = make_schedule(settings, model.hidden_dim)
         with strategy.scope():
             self.optimizer = Adam(
                 self.schedule,
