@@ -8,19 +8,14 @@ from keras import ops
 from models.attention.cache import capacity, grow, period, settle
 
 
-def continued(
-    step: Callable, cache, prompts, lengths, count: int, choose: Callable, end: int
-):
+def continued(model, prompts, lengths, count: int, choose: Callable, end: int):
     """The tokens that continue each prompt, up to its end.
 
     A continuation does not depend on the other prompts of a batch, if what `choose`
     chooses does not.
 
     Args:
-      step: function of tokens (batch, 1), the cache and the position that returns the
-        logits of the next token (batch, 1, vocabulary) and the new cache, as
-        `LanguageModel.step`.
-      cache: empty, of one beam.
+      model: `LanguageModel`.
       prompts: int32 (batch, length), padded with zeros at the end.
       lengths: int32 (batch,), tokens of each, from 1.
       count: the most tokens of a continuation.
@@ -32,6 +27,7 @@ def continued(
       int32 (batch, length + count), zeros but for the continuations.
     """
     num_positions = ops.shape(prompts)[1] + count
+    cache, constants = model.empty_cache(ops.shape(prompts)[0], 1), model.constants()
     cache = grow(cache, capacity(cache, num_positions, num_positions))
     every = period(cache, num_positions)
     places = ops.arange(num_positions)
@@ -41,7 +37,7 @@ def continued(
     def advance(position, tokens, ended, cache):
         here = places == position
         now = ops.sum(ops.where(here, tokens, 0), axis=1)
-        logits, cache = step(now[:, None], cache, position)
+        logits, cache = model.step(now[:, None], constants, cache, position)
         chosen = choose(logits[:, 0], position)
         following = position + 1
         is_new = following >= lengths

@@ -54,19 +54,10 @@ class TextLanguageModel(TextModel):
         self._logits = lambda rows: model(rows, training=False)
         choose = chooser(settings, seed)
 
-        def follow(prompts, lengths):
-            constants = model.constants()
-            return continued(
-                lambda tokens, *state: model.step(tokens, constants, *state),
-                model.empty_cache(tf.shape(prompts)[0], 1),
-                prompts,
-                lengths,
-                settings.continuation_length,
-                choose,
-                tokenizer.end,
-            )
-
-        self._follow = follow
+        count = settings.continuation_length
+        self._follow = lambda prompts, lengths: continued(
+            model, prompts, lengths, count, choose, tokenizer.end
+        )
 
     @signature(TEXT)
     def serving_default(self, text):

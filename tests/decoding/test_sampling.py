@@ -45,16 +45,7 @@ def continuations(model, prompts, choose):
         + [tf.TensorSpec([None], tf.int32)]
     )
     def follow(prompts, lengths):
-        constants = model.constants()
-        return continued(
-            lambda tokens, *state: model.step(tokens, constants, *state),
-            model.empty_cache(tf.shape(prompts)[0], 1),
-            prompts,
-            lengths,
-            COUNT,
-            choose,
-            END,
-        )
+        return continued(model, prompts, lengths, COUNT, choose, END)
 
     tokens = numpy(follow(padded, lengths))
     return [list(row[row != 0]) for row in tokens]
