@@ -10,6 +10,9 @@ import pytest
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Several processes test side by side; threads that wait for each other take their time.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 # Tests compile much and run what they compiled once.
 flags = ["--xla_backend_optimization_level=0"]
 if os.environ.get("KERAS_BACKEND") == "jax":

@@ -15,8 +15,11 @@ def shallow(config: dict) -> dict:
 
 
 def shallow_variant(name: str) -> dict:
-    """As `models.variant_config`."""
-    return shallow(variant_config(name))
+    """As `models.variant_config`; one block where only the attention is special."""
+    config = shallow(variant_config(name))
+    if name != base_of(name) and "num_blocks" in config:
+        config["num_blocks"] = 1
+    return config
 
 
 def every_mechanism() -> list[str]:

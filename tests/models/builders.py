@@ -7,15 +7,13 @@ import pytest
 import models
 from models import (
     attention_kind,
-    base_of,
     build_classifier,
     build_encoder_decoder,
     can_encode,
     can_model_language,
-    variant_config,
 )
 from models.layers.rotation_dense import RotationDense
-from tests.shallow import every_mechanism
+from tests.shallow import every_mechanism, shallow_variant
 
 VOCABULARY_SIZE = 40
 # No text of the tests is longer.
@@ -49,15 +47,10 @@ EACH_ARCHITECTURE = pytest.mark.parametrize(
 
 
 def _small_config(name):
-    config = variant_config(name)
+    config = shallow_variant(name)
     kind = attention_kind(config)
     if kind is not None:
         config["attention"] = {**config["attention"], **kind.small}
-    for field in ("num_layers", "num_depths"):
-        if field in config:
-            config[field] = 2
-    if name != base_of(name) and "num_blocks" in config:
-        config["num_blocks"] = 1
     sizes = {"hidden_dim": 32, "num_heads": 4, "ffn_dim": 64, "dropout": 0.0}
     return {**config, **sizes}
 
