@@ -110,7 +110,13 @@ def test_what_cannot_model_language_is_refused(folder):
 LINEAR = {"variant": "transevolve-fullff-1-linear", "data.memory": True}
 
 
-@pytest.mark.parametrize("variant", ["transevolve-fullff-1-linear", "transformer"])
+@pytest.mark.parametrize(
+    "variant",
+    [
+        "transevolve-fullff-1-linear",
+        pytest.param("transformer", marks=pytest.mark.long),
+    ],
+)
 def test_a_memory_as_long_as_the_text_is_one_segment(folder, variant):
     changes = {**LINEAR, "variant": variant, "model.positions": "none"}
     changes["data.memory_span"] = 400

@@ -36,6 +36,7 @@ def memory(monkeypatch, tmp_path):
     return epath.Path(f"ram://{tmp_path.name}")
 
 
+@pytest.mark.long
 def test_a_remote_run_is_as_a_local_one(memory, tmp_path):
     """Stopped after the first epoch, too."""
     train_and_evaluate(listops_config(tmp_path / "cache"), tmp_path / "run")

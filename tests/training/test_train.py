@@ -38,6 +38,7 @@ def again(epoch, tmp_path):
     return (lambda **changes: listops_config(cache, **changes)), tmp_path / "run"
 
 
+@pytest.mark.long
 def test_a_program_for_each_shape_trains_as_one_for_all(epoch, again, monkeypatch):
     """As on a TPU, where a program has one shape."""
     config, workdir = again
