@@ -8,6 +8,7 @@ memory   peak memory of the process, each model in one of its own
 decode   seconds of a beam search, with a cache and recomputing every prefix
 serve    latency and throughput of exported models, beside Python and evaluation
 features error of random features against softmax attention
+retrieval  how many keys and values an attention's memory holds
 input    what a training command's data pipeline delivers and consumes
 stream   memory while a parallel text of any size is read for training
 

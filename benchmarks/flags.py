@@ -6,7 +6,7 @@ from ml_collections import config_flags
 from common.errors import UserError
 from common.paths import check_writable_file, make_path
 
-MOST_TOKENS = 1_000_000
+MOST_TOKENS, MOST_SYMBOLS = 1_000_000, 10_000
 WHOLE, CHOICE, LIST = flags.DEFINE_integer, flags.DEFINE_enum, flags.DEFINE_list
 BOOLEAN, TEXT = flags.DEFINE_bool, flags.DEFINE_string
 CONFIG = config_flags.DEFINE_config_file
@@ -50,6 +50,13 @@ FLAGS = {
     "batch": (WHOLE, 8, "Texts that are answered together.", 1, 10_000),
     "recompute": (BOOLEAN, True, "Time that too; slow."),
     "pairs": (WHOLE, 5_000_000, "Of sentences.", 10_000, 100_000_000),
+    "setting": (WHOLE, 1, "1: each key comes once; 2: its value changes.", 1, 2),
+    "symbols": (
+        LIST,
+        ["20", "60", "100", "140", "180"],
+        "Keys to retrieve by, and as many values.",
+    ),
+    "memories": (LIST, None, "By default all of the setting."),
     "config": (CONFIG, None, "As train.py takes it, with its --config.FIELD flags."),
 }
 # What a command's `measure` calls them, where that is not the flag's name.
@@ -71,6 +78,7 @@ COMMANDS = {
     "decode": [*MODELS, "beam", "batch", "recompute", "rounds", "xla"],
     "serve": [*MODELS, "task", "batch", "rounds"],
     "features": ["plot"],
+    "retrieval": ["setting", "symbols", "memories", "plot"],
     "input": ["config", "rounds"],
     "stream": ["pairs"],
 }
@@ -100,11 +108,13 @@ def arguments(command: str) -> dict:
 
         if values["models"] is None:
             values["models"] = variants(in_paper=True)
-        for name in ("models", "lengths"):
-            chosen = values[name]
-            if not chosen or len(set(chosen)) < len(chosen):
-                raise UserError(f"--{name}: expected different ones, found {chosen}")
-        values["lengths"] = [_length(text) for text in values["lengths"]]
+    for name in ("models", "lengths", "symbols", "memories"):
+        chosen = values.get(name)
+        if chosen is not None and (not chosen or len(set(chosen)) < len(chosen)):
+            raise UserError(f"--{name}: expected different ones, found {chosen}")
+    for name, most in (("lengths", MOST_TOKENS), ("symbols", MOST_SYMBOLS)):
+        if name in values:
+            values[name] = [_number(name, text, most) for text in values[name]]
     if values.get("config", True) is None:
         raise UserError("--config: expected a task and variant, found nothing")
     if path := values.pop("plot", None):
@@ -115,11 +125,10 @@ def arguments(command: str) -> dict:
     return {ARGUMENTS.get(name, name): value for name, value in values.items()}
 
 
-def _length(text):
+def _number(name, text, most):
     is_short = text.isdecimal() and len(text) < 8
-    if not is_short or not 1 <= int(text) <= MOST_TOKENS:
+    if not is_short or not 1 <= int(text) <= most:
         raise UserError(
-            f"--lengths: expected whole numbers from 1 to {MOST_TOKENS:,}, "
-            f"found {text!r:.40}"
+            f"--{name}: expected whole numbers from 1 to {most:,}, found {text!r:.40}"
         )
     return int(text)

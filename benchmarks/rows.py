@@ -37,16 +37,18 @@ def _cell(value):
 
 
 def plot(rows: list[dict], path) -> None:
-    """Draws speed or memory against length, or errors of features, to a PNG.
+    """Draws speed or memory against length, or errors or losses, to a PNG.
 
     Raises:
       UserError: if there was no memory for any row.
     """
-    from reporting.plots import plot_against_length, plot_errors
+    from reporting.plots import plot_against_length, plot_errors, plot_retrieval
 
     kind = rows[0]["benchmark"]
     if kind == "features":
         return plot_errors(rows, path)
+    if kind == "retrieval":
+        return plot_retrieval(rows, path)
     rows = [
         dict(row) for row in rows if row["benchmark"] == kind and "not_run" not in row
     ]

@@ -68,10 +68,7 @@ def plot_errors(rows: list[dict], path) -> None:
     """
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axis = figure.subplots()
-    lines = {}
-    for row in rows:
-        point = row["num_features"], row["error"]
-        lines.setdefault(row["vectors"], []).append(point)
+    lines = _lines(rows, "vectors", "num_features", "error")
     for (name, points), color, marker in zip(
         lines.items(), COLOURS, MARKERS, strict=False
     ):
@@ -89,6 +86,41 @@ def plot_errors(rows: list[dict], path) -> None:
     axis.set(xlabel="random features (m)", ylabel="relative error of the weights")
     axis.legend(frameon=False)
     write_png(figure, make_path(path, "--plot"))
+
+
+def plot_retrieval(rows: list[dict], path) -> None:
+    """Draws losses by the number of symbols, the published ones dotted beside.
+
+    Args:
+      rows: of `benchmarks.retrieval`.
+      path: where to write the PNG.
+    """
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    axis = figure.subplots()
+    lines = _lines(rows, "memory", "symbols", "loss")
+    published = _lines(rows, "memory", "symbols", "published")
+    for (name, points), color, marker in zip(
+        lines.items(), COLOURS, MARKERS, strict=False
+    ):
+        axis.plot(*zip(*points, strict=True), color=color, marker=marker, label=name)
+        if name in published:
+            axis.plot(*zip(*published[name], strict=True), color=color, linestyle=":")
+    axis.plot([], [], color="black", linestyle=":", label="published")
+    _mark(axis, sorted({row["symbols"] for row in rows}))
+    axis.set(xlabel="keys, and as many values", ylabel="half the squared error")
+    # Some grow without bound: nothing read gives 0.5.
+    axis.set_ylim(0, 0.6)
+    figure.legend(loc="outside right upper", frameon=False)
+    write_png(figure, make_path(path, "--plot"))
+
+
+def _lines(rows, name, x, y):
+    """{name: points}, without those that have no y."""
+    lines = {}
+    for row in rows:
+        if row[y] is not None:
+            lines.setdefault(row[name], []).append((row[x], row[y]))
+    return lines
 
 
 def _mark(axis, places):

@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 from keras import initializers, ops
 
-from common.fields import integer
+from common.fields import fail, integer
 from models.attention.cache import State
 from models.attention.causal_chunks import chunk_size, chunks, joined
-from models.attention.feature_maps import FEATURE_MAPS, scaled, variants
+from models.attention.feature_maps import FEATURE_MAPS, Tanh, variants
+from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
     after_earlier,
     num_earlier,
@@ -15,18 +16,19 @@ from models.attention.heads import (
     transpose,
     transposed_product,
 )
-from models.attention.operator import Carrying, Operator, after_identity
+from models.attention.operator import Carrying, after_identity
 from models.attention.propagation import states_after, states_before, steps
 from models.layers.dense import linear
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
+MAPS = {**FEATURE_MAPS, "tanh": Tanh}
 FIELDS = {
     "largest_strength": integer("β of the delta rule lies between 0 and this.", 1, 2)
 }
 
 
-class DeltaOperator(Carrying, Operator):
+class DeltaOperator(Carrying, FeatureOperator):
     """K of a memory S that each position corrects (Schlag, Irie and Schmidhuber 2021,
     equations 20 to 25, with the sum normalisation of section 4.2):
 
@@ -48,65 +50,52 @@ class DeltaOperator(Carrying, Operator):
     = 0. Where all features are zero they stay so, and nothing is written or read. T is
     solved in float32.
 
+    Without sum normalisation and with tanh for φ, these are the update rules to which
+    the paper compares it (section 6.1.2). They may grow without bound.
+
     Args:
-      feature_map: a key of `FEATURE_MAPS`.
       largest_strength: 1, or 2 for β = 2 σ(w_β x), with which a write may turn the
         sign of what its key has read.
-      **hyperparameters: of the map, those that it has.
+      **others: of `FeatureOperator`.
     """
 
     uses = ("causal",)
+    feature_maps = MAPS
+    sum_normalisation = True
     variants = {
         suffix: {**hyperparameters, "largest_strength": 1}
-        for suffix, hyperparameters in variants().items()
+        for suffix, hyperparameters in variants(MAPS, normalised=True).items()
     }
     linear_time = True
     is_ordered = True
-    inert_weights = ("passes",)
 
-    def __init__(
-        self, num_heads, use, seed, feature_map, largest_strength, **hyperparameters
-    ):
-        super().__init__(num_heads, use, seed)
-        self.map_name = feature_map
+    def __init__(self, num_heads, use, seed, largest_strength, **others):
+        super().__init__(num_heads, use, seed, **others)
         self.largest_strength = largest_strength
-        self.hyperparameters = hyperparameters
 
     @classmethod
     def fields_of(cls, hyperparameters):
-        """Those of the map, which the variant chooses, and of the strengths."""
-        return {**FEATURE_MAPS[hyperparameters["feature_map"]].fields, **FIELDS}
+        """See `FeatureOperator.fields_of`."""
+        return {**super().fields_of(hyperparameters), **FIELDS}
 
-    @property
-    def is_softmax(self):
-        return self.feature_map.is_softmax
+    @staticmethod
+    def check(config):
+        """See `Operator.check`; nothing else divides features by what they lack."""
+        attention = config.model.attention
+        feature_map = MAPS[attention.feature_map]
+        normalised = attention.get("sum_normalisation") is not False
+        if feature_map.is_signed if normalised else feature_map.leaves_out_factors:
+            expected = f"{not normalised} with feature_map={attention.feature_map}"
+            fail("model.attention.sum_normalisation", expected, normalised)
 
     def build(self, layer, size):
         """Makes the map of heads of `size` numbers, and w_β."""
-        self.feature_map = FEATURE_MAPS[self.map_name](
-            size, derive_seed(self.seed, "features"), **self.hyperparameters
-        )
-        self.feature_map.build(layer)
+        super().build(layer, size)
         self.strength_kernel = layer.add_weight(
             name="strength_kernel",
             shape=(layer.hidden_dim, self.num_heads),
             initializer=initializers.GlorotUniform(derive_seed(self.seed, "strength")),
         )
-
-    def draw(self, training=None):
-        return self.feature_map.draw(training)
-
-    def prepare_queries(self, queries, scale, draw=None):
-        """φ(Q), which sum to one."""
-        draw = self.draw() if draw is None else draw
-        features = self.feature_map.queries(scaled(queries, scale), draw)
-        return _normalised(features, queries.dtype)
-
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
-        """φ(K), likewise: a factor that the map takes out of them cancels."""
-        draw = self.draw() if draw is None else draw
-        features, _ = self.feature_map.keys(scaled(keys, scale), draw)
-        return _normalised(features, keys.dtype), None
 
     def further_inputs(self, x, context, mask=None, training=None):
         """β, (batch, heads, m, 1), 0 at padding."""
@@ -301,11 +290,7 @@ class DeltaOperator(Carrying, Operator):
         return counted
 
     def get_config(self):
-        return {
-            "feature_map": self.map_name,
-            "largest_strength": self.largest_strength,
-            **self.hyperparameters,
-        }
+        return {"largest_strength": self.largest_strength, **super().get_config()}
 
 
 class Step(NamedTuple):
@@ -346,12 +331,6 @@ def _halves(count):
     while count > 2:
         count = (count + 1) // 2
         yield count
-
-
-def _normalised(features, dtype):
-    """Features that sum to one, or are all zero."""
-    total = ops.sum(features, axis=-1, keepdims=True)
-    return ops.cast(features / ops.where(total > 0, total, 1), dtype)
 
 
 def _beams_first(x):

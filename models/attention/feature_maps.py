@@ -6,6 +6,7 @@ of every model with linear attention.
 """
 
 import abc
+from collections.abc import Mapping
 
 import numpy as np
 from keras import ops
@@ -23,13 +24,17 @@ NUM_DRAWS = 16
 
 
 class FeatureMap(abc.ABC):
-    """A map of heads of `size` numbers to as many or more features, none negative.
+    """A map of heads of `size` numbers to as many or more features.
 
     Attributes:
       fields: hyperparameters, see `common.fields`.
       variants: their values, by what a variant's name says of the map.
       is_softmax: whether products of features stand in for exp(q . k).
       may_be_zero: whether all features of a query or key may be zero.
+      is_signed: whether features may be negative, so that nothing may be divided by
+        their sum, or by that of products.
+      leaves_out_factors: whether those of a query or key lack a factor, which dividing
+        by their sum, or by that of products, takes out.
       size: numbers of a head.
       num_features: f.
     """
@@ -38,6 +43,8 @@ class FeatureMap(abc.ABC):
     variants = {}
     is_softmax = False
     may_be_zero = False
+    is_signed = False
+    leaves_out_factors = False
 
     def __init__(self, size, num_features):
         self.size = size
@@ -126,6 +133,7 @@ class Favor(FeatureMap):
     checkpoint has them, and all replicas share them.
     """
 
+    leaves_out_factors = True
     fields = {
         "num_features": integer("m, random features of FAVOR+ a head.", maximum=8_192),
         "orthogonal": boolean("Whether these are orthogonal."),
@@ -228,14 +236,38 @@ class Favor(FeatureMap):
         return features * self.num_features**-0.5
 
 
+class Tanh(FeatureMap):
+    """phi(x) = tanh(x) (Schlag, Munkhdalai and Schmidhuber 2021, "Learning Associative
+    Inference Using Fast Weight Memory")."""
+
+    variants = {"tanh": {}}
+    is_signed = True
+
+    def __init__(self, size, seed):
+        super().__init__(size, size)
+
+    def queries(self, x, draw=0):
+        """See `FeatureMap`."""
+        return ops.tanh(x)
+
+
 FEATURE_MAPS = {"elu1": Elu, "dpfp": Dpfp, "favor": Favor}
 
 
-def variants() -> dict[str, dict]:
-    """Hyperparameters of linear attention, by what they append to a variant's name."""
+def variants(feature_maps: Mapping[str, type[FeatureMap]], normalised: bool) -> dict:
+    """Hyperparameters of an operator, by what they append to a variant's name.
+
+    Args:
+      feature_maps: {name: what it may have}.
+      normalised: whether features are divided by their sum, where none are signed.
+    """
     return {
-        suffix: {"feature_map": name, **hyperparameters}
-        for name, feature_map in FEATURE_MAPS.items()
+        suffix: {
+            "feature_map": name,
+            "sum_normalisation": normalised and not feature_map.is_signed,
+            **hyperparameters,
+        }
+        for name, feature_map in feature_maps.items()
         for suffix, hyperparameters in feature_map.variants.items()
     }
 

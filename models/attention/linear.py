@@ -17,7 +17,8 @@ from models.attention.causal_chunks import (
     sums_before,
     triangles,
 )
-from models.attention.feature_maps import FEATURE_MAPS, scaled, variants
+from models.attention.feature_maps import FEATURE_MAPS, variants
+from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
     after_earlier,
     num_earlier,
@@ -28,70 +29,22 @@ from models.attention.heads import (
 from models.attention.operator import DividedOperator
 from models.attention.state_decoding import StateDecoding
 from models.products import Product, with_gradients
-from models.seeds import derive_seed
 
 # What K x is made of: the matrix P = phi(Q) phi(K)^T, phi(Q) times sums, or both, P
 # within causal chunks and the sums of the chunks before.
 SHORT, SUMS, CHUNKS = "short", "sums", "chunks"
 
 
-class LinearOperator(StateDecoding, DividedOperator):
+class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
     """K = phi(Q) phi(K)^T (Katharopoulos et al. 2020, equation 5).
 
-    Queries and keys are scaled by the root of the scores' scale each. Causally K is
-    that matrix's lower triangle.
+    Causally K is that matrix's lower triangle.
 
-    Args:
-      feature_map: a key of `FEATURE_MAPS`.
-      **hyperparameters: of the map, those that it has.
-
-    Raises:
-      ValueError: if there is no feature map of that name.
+    Args: of `FeatureOperator`.
     """
 
-    variants = variants()
+    variants = variants(FEATURE_MAPS, normalised=False)
     linear_time = True
-    inert_weights = ("passes",)
-
-    def __init__(self, num_heads, use, seed, feature_map, **hyperparameters):
-        super().__init__(num_heads, use, seed)
-        if feature_map not in FEATURE_MAPS:
-            names = tuple(FEATURE_MAPS)
-            raise ValueError(f"feature_map must be one of {names}, got {feature_map!r}")
-        self.map_name = feature_map
-        self.hyperparameters = hyperparameters
-
-    @classmethod
-    def fields_of(cls, hyperparameters):
-        """Those of the map, which the variant chooses."""
-        return FEATURE_MAPS[hyperparameters["feature_map"]].fields
-
-    @property
-    def is_softmax(self):
-        return self.feature_map.is_softmax
-
-    def build(self, layer, size):
-        """Makes the map of heads of `size` numbers."""
-        seed = derive_seed(self.seed, "features")
-        self.feature_map = FEATURE_MAPS[self.map_name](
-            size, seed, **self.hyperparameters
-        )
-        self.feature_map.build(layer)
-
-    def draw(self, training=None):
-        return self.feature_map.draw(training)
-
-    def prepare_queries(self, queries, scale, draw=None):
-        """phi(Q)."""
-        draw = self.draw() if draw is None else draw
-        features = self.feature_map.queries(scaled(queries, scale), draw)
-        return ops.cast(features, queries.dtype)
-
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
-        """phi(K), and the logarithm of a factor that the map takes out of it."""
-        draw = self.draw() if draw is None else draw
-        features, logs = self.feature_map.keys(scaled(keys, scale), draw)
-        return ops.cast(features, keys.dtype), logs
 
     def make(self, inputs, columns):
         """phi(Q) and phi(K); P, but for `SUMS`, (batch, heads, n, m) or of chunks; and
@@ -246,9 +199,6 @@ class LinearOperator(StateDecoding, DividedOperator):
                     for one in each
                 ]
         return counted
-
-    def get_config(self):
-        return {"feature_map": self.map_name, **self.hyperparameters}
 
 
 def form_of(num_queries, num_keys, features: int, columns: int, causal: bool) -> str:

@@ -222,6 +222,7 @@ def test_the_variants_are_named():
     assert variant_config("transevolve-fullff-1-linear-dpfp")["attention"] == {
         "name": "linear",
         "feature_map": "dpfp",
+        "sum_normalisation": False,
         "nu": 1,
     }
 
@@ -240,7 +241,9 @@ class Squares(FeatureMap):
 
 def test_a_feature_map_is_one_line_in_a_registry(monkeypatch):
     monkeypatch.setitem(FEATURE_MAPS, "squares", Squares)
-    monkeypatch.setattr(LinearOperator, "variants", feature_maps.variants())
+    monkeypatch.setattr(
+        LinearOperator, "variants", feature_maps.variants(FEATURE_MAPS, False)
+    )
     for base in ("transevolve-randomff-1", "transformer"):
         config = {**shallow_variant(f"{base}-linear-squares"), **SMALL_SIZES}
         model = build_any(config, decoder=True)

@@ -5,11 +5,21 @@ import numpy as np
 
 def kernel(drawn):
     """Products of features at visible keys."""
-    features = FEATURES[drawn.hyperparameters["feature_map"]]
-    queries, keys = (
-        features(x * drawn.scale**0.5, drawn) for x in (drawn.queries, drawn.keys)
-    )
+    queries, keys = features(drawn, normalised=False)
     return np.where(drawn.visible(), queries @ keys.swapaxes(-1, -2), 0)
+
+
+def features(drawn, normalised):
+    """Those of queries and keys; with their sum 1 if their field, or else `normalised`,
+    says so (Schlag et al. 2021, section 4.2)."""
+    mapped = [
+        FEATURES[drawn.hyperparameters["feature_map"]](x * drawn.scale**0.5, drawn)
+        for x in (drawn.queries, drawn.keys)
+    ]
+    if not drawn.hyperparameters.get("sum_normalisation", normalised):
+        return mapped
+    totals = [x.sum(axis=-1, keepdims=True) for x in mapped]
+    return [x / np.where(y > 0, y, 1) for x, y in zip(mapped, totals, strict=True)]
 
 
 def _elu1(x, drawn):
@@ -30,4 +40,8 @@ def _favor(x, drawn):
     return np.exp(x @ vectors.T - squares) / len(vectors) ** 0.5
 
 
-FEATURES = {"elu1": _elu1, "dpfp": _dpfp, "favor": _favor}
+def _tanh(x, drawn):
+    return np.tanh(x)
+
+
+FEATURES = {"elu1": _elu1, "dpfp": _dpfp, "favor": _favor, "tanh": _tanh}

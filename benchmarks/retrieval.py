@@ -1,0 +1,265 @@
+"""How many pairs of keys and values an attention's memory holds (Schlag, Irie and
+Schmidhuber 2021, section 6.1).
+
+A model sees a sequence of pairs, then a key, and is to give that key's latest value, a
+one-hot vector. Setting 1: each of S keys comes once. Setting 2: 2S pairs are drawn with
+replacement, so a key's value changes; evaluation has S pairs. The loss is half the
+squared error: 0.5 if nothing is read.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from common.errors import UserError, known_names
+from common.progress import progress_bar
+from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
+from models.attention import OPERATORS, reading
+from models.attention.heads import masked
+from models.seeds import derive_seed
+
+KEY_SIZE = 64
+# Symbols have embeddings of so many times their number.
+WIDTH_PER_SYMBOL = 2.2
+EVERY, PATIENCE, SOLVED, MOST_STEPS = 100, 10, 1e-3, 100_000
+SEQUENCES, MOST_QUERIES = 20, 200
+
+
+class Memory(NamedTuple):
+    """What is compared.
+
+    Attributes:
+      attention: the `attention` part of a config.
+      learning_rate: of Adam.
+      batch_size: sequences of an update.
+    """
+
+    attention: dict
+    learning_rate: float = 1e-3
+    batch_size: int = 32
+
+
+def _favor(features):
+    return {
+        "feature_map": "favor",
+        "num_features": features,
+        "orthogonal": True,
+        "redraw_every": 1,
+        "kernel": "softmax",
+        "paired": True,
+    }
+
+
+def _dpfp(nu):
+    return {"feature_map": "dpfp", "nu": nu}
+
+
+ELU, TANH = {"feature_map": "elu1"}, {"feature_map": "tanh"}
+SUM = {"name": "linear"}
+DELTA = {"name": "delta", "largest_strength": 1}
+UNNORMALISED = {**DELTA, "sum_normalisation": False}
+# By setting, those of figure 2 and of figure 3 with appendix C.2.
+MEMORIES = {
+    1: {
+        "softmax": Memory({"name": "softmax"}),
+        "linear": Memory({**SUM, **ELU}),
+        **{f"dpfp-{nu}": Memory({**SUM, **_dpfp(nu)}) for nu in (1, 2, 3)},
+        **{f"favor-{m}": Memory({**SUM, **_favor(m)}) for m in (64, 128, 512)},
+    },
+    2: {
+        "dpfp-1-sum": Memory({**SUM, **_dpfp(1)}),
+        "linear-delta": Memory({**DELTA, **ELU}),
+        **{f"dpfp-{nu}-delta": Memory({**DELTA, **_dpfp(nu)}) for nu in (1, 2)},
+        **{f"favor-{m}-delta": Memory({**DELTA, **_favor(m)}) for m in (64, 128)},
+        "dpfp-1-unnormalised": Memory({**UNNORMALISED, **_dpfp(1)}),
+        "tanh": Memory({**UNNORMALISED, **TANH}, 1e-4, 128),
+    },
+}
+
+
+class Retrieval(keras.layers.Layer):
+    """Keys, queries and values of symbols, and an operator that is read once.
+
+    Keys are projected from the embeddings of value and key together, and so are the
+    strengths of the delta rule; queries from that of the key. Values are one-hot.
+
+    Args:
+      attention: the `attention` part of a config.
+      symbols: S, keys, and as many values.
+      seed: of the weights and of what the operator draws.
+    """
+
+    # Of `Operator.build`: strengths are projected here, and the operator scales them.
+    hidden_dim = 1
+    max_length = None
+
+    def __init__(self, attention, symbols, seed=0):
+        super().__init__()
+        hyperparameters = dict(attention)
+        kind = OPERATORS[hyperparameters.pop("name")]
+        self.operator = kind(
+            1, "causal", derive_seed(seed, "operator"), **hyperparameters
+        )
+        self.symbols = symbols
+        width = int(WIDTH_PER_SYMBOL * symbols)
+        self.embeddings = [
+            self._weight(seed, f"embedding_{name}", (symbols, width), "normal")
+            for name in ("values", "keys")
+        ]
+        # A last column for the strengths.
+        self.key_kernel = self._weight(seed, "key", (2 * width, KEY_SIZE + 1))
+        self.query_kernel = self._weight(seed, "query", (width, KEY_SIZE))
+        self.operator.build(self, KEY_SIZE)
+        self.scale = KEY_SIZE**-0.5 if self.operator.is_softmax else 1.0
+
+    def _weight(self, seed, name, shape, kind="uniform"):
+        seed = derive_seed(seed, name)
+        initializer = keras.initializers.RandomNormal(0, 1, seed)
+        if kind == "uniform":
+            initializer = keras.initializers.GlorotUniform(seed)
+        return self.add_weight(name=name, shape=shape, initializer=initializer)
+
+    def call(self, keys, values, queries, training=None):
+        """What each query finds, (batch, n, S).
+
+        Args:
+          keys, values: int32 (batch, m).
+          queries: int32 (batch, n), each after all pairs.
+        """
+        operator, count = self.operator, queries.shape[1]
+        by_values, by_keys = ops.split(self.key_kernel, 2, axis=0)
+        of_values, of_keys = self.embeddings
+        # Projected before they are looked up: there are fewer symbols than pairs.
+        pairs = ops.take(ops.matmul(of_values, by_values), values, axis=0)
+        pairs += ops.take(ops.matmul(of_keys, by_keys), keys, axis=0)
+        asked = ops.take(ops.matmul(of_keys, self.query_kernel), queries, axis=0)
+        # Queries are causal: padding stands where they are.
+        pairs = ops.pad(pairs, [[0, 0], [0, count], [0, 0]])
+        values = ops.pad(
+            ops.one_hot(values, self.symbols), [[0, 0], [0, count], [0, 0]]
+        )
+        length = pairs.shape[1]
+        mask = ops.broadcast_to(ops.arange(length) < length - count, pairs.shape[:2])
+        draw = operator.draw(training)
+        context = pairs[..., KEY_SIZE:]
+        further = operator.further_inputs(context[:, -count:], context, mask, training)
+        queries = operator.prepare_queries(asked[:, None], self.scale, draw)
+        keys, logs = operator.prepare_keys(
+            pairs[:, None, :, :KEY_SIZE], self.scale, mask, draw
+        )
+        biases = ops.zeros_like(keys[..., :1]) if logs is None else logs
+        state = reading.start(
+            operator,
+            operator.inputs(queries, keys, further),
+            masked(biases, mask),
+            mask,
+            count,
+            self.symbols,
+        )
+        return reading.read(state, 0, values)
+
+
+def sequences(setting: int, symbols: int, batch_size: int, training: bool, seed):
+    """Keys and values, int32 (batch, m) each.
+
+    Args:
+      seed: of two integers.
+    """
+    if setting == 1:
+        shape = (2, batch_size, symbols)
+        numbers = tf.argsort(tf.random.stateless_uniform(shape, seed), axis=-1)
+    else:
+        shape = (2, batch_size, symbols * (2 if training else 1))
+        numbers = tf.random.stateless_uniform(shape, seed, 0, symbols, tf.int32)
+    return tf.unstack(numbers)
+
+
+def loss(model, keys, values, queries, training=None):
+    """Half the squared error of each query, (batch, n), and which occur as keys."""
+    places = tf.range(1, keys.shape[1] + 1)
+    latest = tf.where(queries[..., None] == keys[:, None], places, 0)
+    latest = tf.reduce_max(latest, axis=-1)
+    targets = tf.gather(values, tf.maximum(latest - 1, 0), axis=1, batch_dims=1)
+    found = model(keys, values, queries, training=training)
+    errors = tf.square(found - tf.one_hot(targets, model.symbols))
+    return tf.reduce_sum(errors, axis=-1) / 2, latest > 0
+
+
+def train(memory: Memory, setting: int, symbols: int) -> dict:
+    """Trains until it is solved or no better for `PATIENCE` evaluations.
+
+    Returns:
+      `loss`, the least of the evaluations, and `steps`.
+    """
+    batch_size = memory.batch_size
+    model = Retrieval(memory.attention, symbols)
+    optimizer = keras.optimizers.Adam(memory.learning_rate)
+    optimizer.build(model.trainable_variables)
+    num_queries = min(symbols, MOST_QUERIES)
+
+    @tf.function
+    def updates(first):
+        for step in tf.range(first, first + EVERY):
+            keys, values = sequences(setting, symbols, batch_size, True, [1, step])
+            asked = tf.random.stateless_uniform(
+                [batch_size, 1], [2, step], 0, keys.shape[1], tf.int32
+            )
+            queries = tf.gather(keys, asked, axis=1, batch_dims=1)
+            with tf.GradientTape() as tape:
+                errors, _ = loss(model, keys, values, queries, training=True)
+                mean = tf.reduce_mean(errors)
+            variables = model.trainable_variables
+            gradients = tape.gradient(mean, [variable.value for variable in variables])
+            optimizer.apply(gradients, variables)
+
+    @tf.function
+    def evaluate():
+        keys, values = sequences(setting, symbols, SEQUENCES, False, [3, 0])
+        order = tf.argsort(tf.random.stateless_uniform([SEQUENCES, symbols], [4, 0]))
+        errors, real = loss(model, keys, values, order[:, :num_queries])
+        return tf.reduce_mean(tf.boolean_mask(errors, real))
+
+    best, best_at, step = np.inf, 0, 0
+    while best >= SOLVED and step - best_at <= PATIENCE * EVERY and step < MOST_STEPS:
+        updates(tf.constant(step))
+        step += EVERY
+        error = float(evaluate())
+        if error < best:
+            best, best_at = error, step
+        if not np.isfinite(error):
+            break
+    return {"loss": best, "steps": step}
+
+
+def measure(setting: int, symbols: list[int], memories=None) -> Iterator[dict]:
+    """Yields a row for each memory and number of symbols.
+
+    Args:
+      setting: 1 or 2.
+      symbols: S.
+      memories: of `MEMORIES`; None for all.
+
+    Raises:
+      UserError: if there is no memory of that name.
+    """
+    known = MEMORIES[setting]
+    for name in memories or ():
+        if name not in known:
+            expected = known_names(name, known)
+            raise UserError(f"--memories: expected one of {expected}, found {name}")
+    pairs = [(name, count) for name in memories or known for count in symbols]
+    with progress_bar(pairs, desc="retrieval", unit=" trainings") as progress:
+        for name, count in progress:
+            published = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][name], strict=False)
+            yield {
+                "benchmark": "retrieval",
+                "setting": setting,
+                "memory": name,
+                "symbols": count,
+                **train(known[name], setting, count),
+                "published": dict(published).get(count),
+            }

@@ -1,0 +1,91 @@
+"""Retrieval: what is drawn, what is asked for, and that a memory learns it."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from benchmarks import retrieval
+from benchmarks.retrieval import MEMORIES, Retrieval, loss, sequences
+from common.errors import UserError
+from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
+from tests.models.builders import numpy
+
+EACH = pytest.mark.parametrize(
+    "memory", [memory for named in MEMORIES.values() for memory in named.values()]
+)
+
+
+def test_keys_and_values_come_once_in_setting_1():
+    for drawn in sequences(1, 20, 5, True, [1, 0]):
+        assert (np.sort(drawn) == np.arange(20)).all()
+
+
+def test_they_come_again_in_setting_2():
+    for training, length in ((True, 40), (False, 20)):
+        for drawn in sequences(2, 20, 5, training, [1, 0]):
+            assert drawn.shape == (5, length) and set(np.unique(drawn)) <= set(range(20))
+            assert len(np.unique(drawn[0])) < 20
+
+
+def test_no_two_batches_are_alike():
+    first, second = (sequences(1, 20, 5, True, [1, step])[0] for step in (0, 1))
+    assert (numpy(first) != numpy(second)).any()
+
+
+@EACH
+def test_a_query_does_not_depend_on_others(memory):
+    model = Retrieval(memory.attention, 6)
+    keys, values = sequences(2, 6, 3, True, [1, 0])
+    queries = tf.constant([[0, 3, 5, 1]] * 3)
+    together = numpy(model(keys, values, queries))
+    alone = numpy(model(keys, values, queries[:, 2:3]))
+    # Unnormalised, what is read may be thousands.
+    np.testing.assert_allclose(together[:, 2:3], alone, rtol=1e-4, atol=1e-5)
+    assert np.abs(together[:, 0] - together[:, 1]).max() > 1e-3
+
+
+class Fixed:
+    """A model that answers the value 2 to every key."""
+
+    symbols = 4
+
+    def __call__(self, keys, values, queries, training):
+        return tf.one_hot(tf.fill(queries.shape, 2), self.symbols)
+
+
+def test_the_latest_value_is_asked_for():
+    keys, values = tf.constant([[1, 0, 1]]), tf.constant([[3, 2, 1]])
+    errors, real = loss(Fixed(), keys, values, tf.constant([[0, 1, 2]]))
+    # Of key 0 that is right; of key 1 it is 1; key 2 has none.
+    np.testing.assert_array_equal(numpy(errors)[0, :2], [0, 1])
+    np.testing.assert_array_equal(real, [[True, True, False]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "setting, name",
+    [(1, "dpfp-1"), pytest.param(2, "dpfp-2-delta", marks=pytest.mark.long)],
+)
+def test_a_memory_learns_what_it_can_hold(setting, name):
+    (row,) = retrieval.measure(setting, [6], [name])
+    assert row["loss"] < retrieval.SOLVED and row["steps"] < 3000
+    assert row["published"] is None
+
+
+def test_the_rows_have_the_published_losses(monkeypatch):
+    monkeypatch.setattr(retrieval, "train", lambda *_: {})
+    rows = {
+        (row["memory"], row["symbols"]): row["published"]
+        for row in retrieval.measure(1, [20, 100, 580, 700])
+    }
+    assert rows["linear", 100] == 0.1642 and rows["dpfp-3", 580] == 0.1679
+    assert rows["dpfp-3", 700] is None
+    assert all(
+        RETRIEVAL[setting].keys() == MEMORIES[setting].keys() for setting in (1, 2)
+    )
+    assert all(len(x) == len(RETRIEVAL_SYMBOLS) for x in RETRIEVAL[1].values())
+
+
+def test_a_memory_that_there_is_not():
+    with pytest.raises(UserError, match="--memories: expected one of .*, found dpfp-9"):
+        list(retrieval.measure(1, [20], ["dpfp-9"]))
