@@ -12,7 +12,9 @@ from absl import flags
 from common.errors import UserError
 
 TABLE = flags.DEFINE_string(
-    "table", None, "2, 3, 4 or figure2 of the paper, fidelity, or all of the paper's."
+    "table",
+    None,
+    "2, 3, 4 or figure2 of the paper, all of these, fidelity or retrieval.",
 )
 SCALE = flags.DEFINE_string(
     "scale", "laptop", "How large the runs are: paper, laptop or smoke."

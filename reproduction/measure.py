@@ -21,24 +21,23 @@ SPEED, MEMORY = "speed", "memory"
 logger = logging.getLogger("transevolve")
 
 
-def jobs(scale: Scale, folder: Path, names: list[str]) -> list[Job]:
-    """Jobs that measure what is named, each into a file in the folder of results.
+def jobs(scale: Scale, folder: Path) -> dict[str, Job]:
+    """Jobs that measure `SPEED` and `MEMORY`, each into a file of results.
 
     Another process that measures is waited for: side by side both would be slow.
 
     Args:
       scale: whose models and lengths.
       folder: of the results.
-      names: of `SPEED` and `MEMORY`.
     """
-    return [
-        Job(
+    return {
+        name: Job(
             f"measuring {name}",
             functools.partial(_is_measured, scale, folder, name),
             (_measure, name, scale, folder),
         )
-        for name in names
-    ]
+        for name in (SPEED, MEMORY)
+    }
 
 
 def device(folder: Path, name: str) -> str | None:

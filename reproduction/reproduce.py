@@ -14,7 +14,7 @@ from common.paths import (
     write_whole,
 )
 from models import variants
-from reproduction import measure, plan, records, tables
+from reproduction import plan, records, tables
 from reproduction.experiment import Experiment, Folder
 from reproduction.learning_curves import learning_curves
 from reproduction.report.page import NAME as REPORT
@@ -25,7 +25,6 @@ from reproduction.scales import SCALES, Scale
 from reproduction.sheet import Picture, Sheet
 from training import cli
 
-MEASURED = (measure.SPEED, measure.MEMORY)
 # More would be a slip of the keyboard, or a folder of somebody else.
 MOST_SEEDS = 1000
 # Of a command that runs for days.
@@ -57,8 +56,8 @@ class Reproduction:
       output: folder of runs and results.
       data_dir: folder of the data as its authors ship it, or None.
       seeds: how many, if not the scale's own number.
-      only: a regular expression; runs whose name it is not found in are not run, nor
-        are the measurements "speed" and "memory".
+      only: a regular expression; runs and measurements whose name it is not found in
+        are left out.
       models: names of the variants to run, if not the scale's.
       tune: whether other learning rates are tried, see `reproduction.tuning`.
 
@@ -101,13 +100,13 @@ class Reproduction:
         self._is_chosen = _pattern(only)
         usual = tables.experiments(self.tables, self.scale)
         self.experiments = [one for one in usual if self._is_chosen(one.name)]
-        measured = MEASURED if tables.TIMED & set(self.tables) else ()
-        self._to_measure = [name for name in measured if self._is_chosen(name)]
-        if not self.experiments and not self._to_measure:
-            names = [one.name for one in usual[:3]]
+        jobs = tables.jobs(self.tables, self.scale, self.folder.results)
+        self._jobs = [job for name, job in jobs.items() if self._is_chosen(name)]
+        if not self.experiments and not self._jobs:
+            names = [*[one.name for one in usual[:3]], *list(jobs)[:3]]
             raise UserError(
                 f"--only={only}: expected a pattern that is found in some run's name, "
-                f"such as {', '.join([*names, *measured])}"
+                f"such as {', '.join(names)}"
             )
 
     def plan(self, strategy: str, tpu: str = "") -> Sheet:
@@ -135,8 +134,7 @@ class Reproduction:
         while left := [one for one in self._to_run() if one.name not in begun]:
             failed += run_all(left, self.folder, strategy, tpu, after_each)
             begun |= {one.name for one in left}
-        jobs = measure.jobs(self.scale, self.folder.results, self._to_measure)
-        failed += do_all(jobs, after_each)
+        failed += do_all(self._jobs, after_each)
         self.write()
         return failed
 

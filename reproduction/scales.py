@@ -1,5 +1,6 @@
 """How large the tables' runs are: the paper's, a laptop's, a test's."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from configs.published import SYSTEMS
@@ -24,6 +25,7 @@ class Scale(NamedTuple):
       fidelity: {task: how it runs in the fidelity table}.
       timing: arguments of the speed benchmark.
       memory_lengths: of the memory benchmark.
+      retrieval: {setting: numbers of keys}, see `benchmarks.retrieval`.
       tunes: whether learning rates are tried, see `reproduction.tuning`.
     """
 
@@ -38,6 +40,7 @@ class Scale(NamedTuple):
     fidelity: dict[str, Experiment]
     timing: dict
     memory_lengths: list[int]
+    retrieval: dict[int, Sequence[int]]
     tunes: bool = False
 
     @property
@@ -140,6 +143,7 @@ PAPER = Scale(
     },
     timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 7},
     memory_lengths=[1000, 2000, 3000, 4000],
+    retrieval={1: range(20, 620, 20), 2: range(20, 220, 20)},
 )
 
 # Texts are a sixteenth as long as the paper's, and so is what systems cut them into:
@@ -234,6 +238,8 @@ LAPTOP = Scale(
     },
     timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 5},
     memory_lengths=[1000, 4000],
+    # At some of these the published memories are full.
+    retrieval={1: (20, 60, 100, 180, 260, 340, 420), 2: (20, 60, 100, 140, 180)},
 )
 
 TINY = {
@@ -291,6 +297,7 @@ SMOKE = Scale(
     },
     timing={"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
     memory_lengths=[16],
+    retrieval={1: (3,), 2: (3,)},
 )
 
 SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}

@@ -7,17 +7,23 @@ To add one, write its module with these two functions, and name it here:
     None for them, it is all runs that there may be.
   sheets(scale, results): what it shows of these rows, a list of `Sheet`. It draws its
     pictures, too, into the folder of the `Results`.
+
+And, if it needs more than runs:
+
+  jobs(scale, folder): {name: `running.Job`} that write into the folder of results.
 """
 
 from common.errors import UserError
 from reproduction.experiment import Experiment
 from reproduction.results import Results
+from reproduction.running import Job
 from reproduction.scales import Scale
 from reproduction.tables import (
     classification,
     fidelity,
     learning_rates,
     long_sequences,
+    retrieval,
     translation,
 )
 
@@ -27,12 +33,13 @@ TABLES = {
     "4": long_sequences,
     "figure2": learning_rates,
     "fidelity": fidelity,
+    "retrieval": retrieval,
 }
-# The fidelity table takes longer than the others together, and is asked for by name.
+# The others are asked for by name: the fidelity table takes longer than these together,
+# and retrieval is another paper's.
 ALL = ("2", "3", "4", "figure2")
-# Those that show measured speed and memory, and those that have no other models than
-# were chosen to be run.
-TIMED, OF_CHOSEN_MODELS = {"4"}, {"figure2", "fidelity"}
+# Those that have no other models than were chosen to be run.
+OF_CHOSEN_MODELS = {"figure2", "fidelity"}
 
 
 def named(name: str) -> tuple[str, ...]:
@@ -59,3 +66,18 @@ def experiments(
     """
     rows = [row for table in tables for row in TABLES[table].rows(scale, results)]
     return list({one.name: one for _, runs in rows for one in runs}.values())
+
+
+def jobs(tables, scale: Scale, folder) -> dict[str, Job]:
+    """What named tables need besides runs, by name.
+
+    Args:
+      tables: keys of `TABLES`.
+      scale: that they have.
+      folder: of results.
+    """
+    named = {}
+    for table in tables:
+        if hasattr(TABLES[table], "jobs"):
+            named |= TABLES[table].jobs(scale, folder)
+    return named

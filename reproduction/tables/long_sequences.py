@@ -51,6 +51,9 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
     return classification.rows(scale, results, TASKS)
 
 
+jobs = measure.jobs
+
+
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
     title = "Table 4: long sequences"

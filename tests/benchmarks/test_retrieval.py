@@ -23,7 +23,8 @@ def test_keys_and_values_come_once_in_setting_1():
 def test_they_come_again_in_setting_2():
     for training, length in ((True, 40), (False, 20)):
         for drawn in sequences(2, 20, 5, training, [1, 0]):
-            assert drawn.shape == (5, length) and set(np.unique(drawn)) <= set(range(20))
+            assert drawn.shape == (5, length)
+            assert numpy(drawn).min() >= 0 and numpy(drawn).max() < 20
             assert len(np.unique(drawn[0])) < 20
 
 

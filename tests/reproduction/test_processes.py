@@ -200,7 +200,8 @@ def measured(folder, name, models=("transevolve-randomff-1", "transformer-linear
 
 
 def do_measure(scale, folder, names):
-    return running.do_all(measure.jobs(scale, folder, names), lambda: None)
+    jobs = measure.jobs(scale, folder)
+    return running.do_all([jobs[name] for name in names], lambda: None)
 
 
 def test_another_process_that_measures_is_waited_for(tmp_path, monkeypatch):
@@ -228,7 +229,7 @@ def test_speed_is_measured_in_a_process_of_its_own(tmp_path):
     (row, *_) = measure.rows(tmp_path, "speed")
     assert (row["model"], row["length"]) == ("transformer", 16)
     assert "1 CPU of" in measure.device(tmp_path, "speed")
-    assert all(job.is_done() for job in measure.jobs(alone, tmp_path, ["speed"]))
+    assert measure.jobs(alone, tmp_path)["speed"].is_done()
 
 
 def test_a_measurement_that_fails_is_told(tmp_path, monkeypatch):

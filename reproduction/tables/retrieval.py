@@ -1,0 +1,106 @@
+"""Retrieval by key: figures 2 and 3 of Schlag, Irie and Schmidhuber 2021."""
+
+import functools
+
+from benchmarks import retrieval
+from common.json_files import read_object
+from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
+from reporting.plots import plot_retrieval
+from reproduction.results import Results
+from reproduction.running import Job, write_json
+from reproduction.scales import Scale
+from reproduction.sheet import Column, Picture, Sheet
+from training.cluster.lock import locked
+
+# Losses that differ by no more count as one.
+TOLERANCE = 0.02
+TITLES = {
+    1: "Retrieval, setting 1: each key comes once",
+    2: "Retrieval, setting 2: the values of keys change",
+}
+NOTES = [
+    "The least loss of all evaluations: half the squared error, 0.5 if nothing is "
+    "read. One training each, by `benchmarks/retrieval.py`.",
+    "The published losses are of Schlag, Irie and Schmidhuber 2021, section 6.1. Where "
+    "they have none, training diverged, or has not been published for so many keys.",
+]
+
+
+def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`; none of its rows is of runs."""
+    return []
+
+
+def jobs(scale: Scale, folder) -> dict[str, Job]:
+    """See `reproduction.tables`; one trains a memory for each number of keys."""
+    named = {}
+    for setting, counts in scale.retrieval.items():
+        for memory in retrieval.MEMORIES[setting]:
+            paths = {count: _path(folder, setting, memory, count) for count in counts}
+            named[f"retrieval-{setting}-{memory}"] = Job(
+                f"training the memory {memory} of setting {setting}",
+                functools.partial(_are_there, paths),
+                (_train, setting, memory, paths),
+            )
+    return named
+
+
+def sheets(scale: Scale, results: Results) -> list[Sheet]:
+    """See `reproduction.tables`; a sheet for each setting."""
+    return [
+        _sheet(setting, list(counts), results.folder.results)
+        for setting, counts in scale.retrieval.items()
+    ]
+
+
+def _are_there(paths):
+    return all(path.exists() for path in paths.values())
+
+
+def _train(setting, memory, paths):
+    first = next(iter(paths.values()))
+    first.parent.mkdir(parents=True, exist_ok=True)
+    with locked(first.parent, f"{setting}-{memory}.lock"):
+        counts = [count for count, path in paths.items() if not path.exists()]
+        for row in retrieval.measure(setting, counts, [memory]):
+            write_json(paths[row["symbols"]], row)
+
+
+def _sheet(setting, counts, folder):
+    filled, trained, near, compared = [], [], 0, 0
+    for memory in retrieval.MEMORIES[setting]:
+        printed = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][memory], strict=False)
+        losses = {"here": {}, "published": dict(printed)}
+        for count in counts:
+            if row := read_object(_path(folder, setting, memory, count)):
+                trained.append(row)
+                losses["here"][count] = row["loss"]
+                if (figure := losses["published"].get(count)) is not None:
+                    compared += 1
+                    near += row["loss"] <= figure + TOLERANCE
+        filled += [
+            {"memory": memory, "of": of, **{f"{n}": points.get(n) for n in counts}}
+            for of, points in losses.items()
+        ]
+    notes = [*NOTES]
+    if compared:
+        notes.append(
+            f"{near} of {compared} losses are at most {TOLERANCE} above the published."
+        )
+    if missing := len(retrieval.MEMORIES[setting]) * len(counts) - len(trained):
+        notes.append(f"{missing} memories were not trained.")
+    columns = [Column("memory", "memory"), Column("of", "loss")]
+    columns += [Column(f"{count}", f"{count} keys", 4) for count in counts]
+    name, pictures = f"retrieval-{setting}", []
+    if trained:
+        plot_retrieval(trained, folder / f"{name}.png")
+        alternative = ", ".join(
+            f"{row['memory']} {row['loss']:.3f} at {row['symbols']}" for row in trained
+        )
+        caption = "Least loss by the number of keys; the published ones are dotted."
+        pictures = [Picture(f"{name}.png", caption, f"Losses: {alternative}.")]
+    return Sheet(name, TITLES[setting], columns, filled, notes, pictures)
+
+
+def _path(folder, setting, memory, count):
+    return folder / "retrieval" / f"{setting}-{memory}-{count}.json"

@@ -1,0 +1,63 @@
+"""The table of retrieval: trainings beside what was published."""
+
+import pytest
+
+from benchmarks import retrieval as trainings
+from reproduction import running
+from reproduction.experiment import Folder
+from reproduction.results import Results
+from reproduction.scales import SCALES
+from reproduction.tables import retrieval
+
+SCALE = SCALES["laptop"]._replace(retrieval={1: (20, 60), 2: (20,)})
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """What has been trained: (setting, number of keys)."""
+    trained = []
+
+    def train(memory, setting, symbols):
+        trained.append((setting, symbols))
+        return {"loss": symbols / 1000, "steps": 100}
+
+    monkeypatch.setattr(trainings, "train", train)
+    monkeypatch.setattr(
+        running, "in_own_process", lambda call, *others: call(*others) or 0
+    )
+    return trained
+
+
+def do(folder):
+    jobs = retrieval.jobs(SCALE, folder).values()
+    return running.do_all(list(jobs), lambda: None)
+
+
+def test_losses_stand_beside_the_published(trained, tmp_path):
+    folder = Folder(tmp_path, "laptop", None)
+    assert do(folder.results) == []
+    assert sorted(set(trained)) == [(1, 20), (1, 60), (2, 20)]
+    assert len(trained) == 2 * 8 + 8
+    one, two = retrieval.sheets(SCALE, Results({}, folder))
+    rows = {(row["memory"], row["of"]): row for row in one.rows}
+    assert rows["linear", "here"]["60"] == 0.06
+    assert rows["linear", "published"]["60"] == 0.0245
+    # Of 0.02 and 0.06, the second is too much but for FAVOR+.
+    assert "11 of 16 losses are at most 0.02 above the published." in one.notes
+    for sheet in (one, two):
+        (picture,) = sheet.pictures
+        assert (folder.results / picture.file).exists()
+
+
+def test_each_is_trained_once(trained, tmp_path):
+    do(tmp_path)
+    (tmp_path / "retrieval/1-linear-60.json").unlink()
+    trained.clear()
+    do(tmp_path)
+    assert trained == [(1, 60)]
+
+
+def test_what_was_not_trained_is_said(tmp_path):
+    for sheet in retrieval.sheets(SCALE, Results({}, Folder(tmp_path, "laptop", None))):
+        assert any(note.endswith("memories were not trained.") for note in sheet.notes)
+        assert not sheet.pictures
