@@ -163,6 +163,8 @@ def _check_memory(config):
         expected += f" beside model.positions={config.positions}"
     elif config.attention.get("redraw_every"):
         expected += " where random features are redrawn"
+    elif config.attention.get("attention_normalisation"):
+        expected += " beside model.attention.attention_normalisation"
     else:
         return
     fail("data.memory", expected, True)

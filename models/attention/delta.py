@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import initializers, ops
 
-from common.fields import fail, integer
+from common.fields import boolean, fail, integer, optional
 from models.attention.cache import State
 from models.attention.causal_chunks import chunk_size, chunks, joined
 from models.attention.feature_maps import FEATURE_MAPS, Tanh, variants
@@ -24,7 +24,10 @@ from models.seeds import derive_seed
 
 MAPS = {**FEATURE_MAPS, "tanh": Tanh}
 FIELDS = {
-    "largest_strength": integer("β of the delta rule lies between 0 and this.", 1, 2)
+    "largest_strength": integer("β of the delta rule lies between 0 and this.", 1, 2),
+    "attention_normalisation": optional(
+        boolean("Whether what is read is divided by the products of features, too.")
+    ),
 }
 
 
@@ -50,12 +53,16 @@ class DeltaOperator(Carrying, FeatureOperator):
     = 0. Where all features are zero they stay so, and nothing is written or read. T is
     solved in float32.
 
+    With attention normalisation, out_i is divided by z_i · φ(q_i), where z_i is the sum
+    of φ(k_j) to i (equations 26 and 27).
+
     Without sum normalisation and with tanh for φ, these are the update rules to which
     the paper compares it (section 6.1.2). They may grow without bound.
 
     Args:
       largest_strength: 1, or 2 for β = 2 σ(w_β x), with which a write may turn the
         sign of what its key has read.
+      attention_normalisation: whether it has that.
       **others: of `FeatureOperator`.
     """
 
@@ -63,15 +70,28 @@ class DeltaOperator(Carrying, FeatureOperator):
     feature_maps = MAPS
     sum_normalisation = True
     variants = {
-        suffix: {**hyperparameters, "largest_strength": 1}
+        suffix: {
+            **hyperparameters,
+            "largest_strength": 1,
+            "attention_normalisation": False,
+        }
         for suffix, hyperparameters in variants(MAPS, normalised=True).items()
     }
     linear_time = True
     is_ordered = True
 
-    def __init__(self, num_heads, use, seed, largest_strength, **others):
+    def __init__(
+        self,
+        num_heads,
+        use,
+        seed,
+        largest_strength,
+        attention_normalisation=False,
+        **others,
+    ):
         super().__init__(num_heads, use, seed, **others)
         self.largest_strength = largest_strength
+        self.attention_normalisation = bool(attention_normalisation)
 
     @classmethod
     def fields_of(cls, hyperparameters):
@@ -96,6 +116,24 @@ class DeltaOperator(Carrying, FeatureOperator):
             shape=(layer.hidden_dim, self.num_heads),
             initializer=initializers.GlorotUniform(derive_seed(self.seed, "strength")),
         )
+
+    def prepare_keys(self, keys, scale, mask=None, draw=None):
+        """See `FeatureOperator.prepare_keys`."""
+        keys, logs = super().prepare_keys(keys, scale, mask, draw)
+        if self.attention_normalisation and mask is not None:
+            keys = keys * ops.cast(mask, keys.dtype)[:, None, :, None]
+        return keys, logs
+
+    def inputs(self, queries, keys, further=()):
+        """See `Operator.inputs`; queries are divided by what outputs are to be."""
+        if self.attention_normalisation:
+            earlier = num_earlier(ops.shape(queries)[2], ops.shape(keys)[2])
+            queries = _divided(queries, ops.cumsum(keys, axis=2)[:, :, earlier:])
+        return self.inputs_of_step(queries, keys, further)
+
+    def inputs_of_step(self, queries, keys, further=()):
+        """See `Decoding.inputs_of_step`; `step` divides."""
+        return super().inputs(queries, keys, further)
 
     def further_inputs(self, x, context, mask=None, training=None):
         """β, (batch, heads, m, 1), 0 at padding."""
@@ -181,14 +219,22 @@ class DeltaOperator(Carrying, FeatureOperator):
         return d_queries[:, :, -num_queries:], d_keys, d_strengths
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
-        """A `State` S for each read, (batch, beams, heads, f, size), in float32."""
+        """A `State` S for each read, (batch, beams, heads, f, size), in float32; then
+        z, with attention normalisation."""
         features = self.feature_map.num_features
         shape = (batch_size, beams, self.num_heads, features, size)
-        return [State(ops.zeros(shape, "float32")) for _ in range(max(reads, 1))]
+        states = [State(ops.zeros(shape, "float32")) for _ in range(max(reads, 1))]
+        if self.attention_normalisation:
+            states.append(State(ops.zeros(shape[:-1], "float32")))
+        return states
 
     def step(self, inputs, biases, cache, visible):
         """`Step`; biases are None where there are none."""
         queries, keys, strengths = map(_beams_first, inputs)
+        if self.attention_normalisation:
+            *cache, total = cache
+            cache.append(State(total.value + keys))
+            queries = _divided(queries, cache[-1].value)
         weights = None
         if biases is not None:
             weights = 2 * ops.sigmoid(_beams_first(biases))
@@ -290,7 +336,11 @@ class DeltaOperator(Carrying, FeatureOperator):
         return counted
 
     def get_config(self):
-        return {"largest_strength": self.largest_strength, **super().get_config()}
+        return {
+            "largest_strength": self.largest_strength,
+            "attention_normalisation": self.attention_normalisation,
+            **super().get_config(),
+        }
 
 
 class Step(NamedTuple):
@@ -308,6 +358,12 @@ class Step(NamedTuple):
     strengths: Any
     weights: Any
     cache: list
+
+
+def _divided(queries, totals):
+    """φ(q) by z · φ(q), which are zero where all that z adds up are."""
+    products = ops.sum(queries * totals, axis=-1, keepdims=True)
+    return queries / ops.where(products == 0, 1, products)
 
 
 def _in_chunks(inputs):

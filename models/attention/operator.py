@@ -269,6 +269,10 @@ class Decoding(abc.ABC):
         """As `Operator.further_inputs`, of one position, a scalar."""
         return self.further_inputs(x, x)
 
+    def inputs_of_step(self, queries, keys, further=()) -> tuple:
+        """As `Operator.inputs`, of one position."""
+        return self.inputs(queries, keys, further)
+
     @abc.abstractmethod
     def step(self, inputs, biases, cache, visible):
         """What the reads of one position share; its attribute `cache` is the next.

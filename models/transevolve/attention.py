@@ -181,7 +181,7 @@ class TimeEvolvingAttention(Attention):
         keys, biases = self._keys_and_biases(keys, constants, positions=positions)
         queries = self.prepared_queries(x, positions=positions)
         further = self.operator.further_inputs_of_step(x, position)
-        inputs = self.operator.inputs(queries, keys, further)
+        inputs = self.operator.inputs_of_step(queries, keys, further)
         return self.operator.step(inputs, biases, cache, visible)
 
     def read_step(self, state, number, values):

@@ -122,7 +122,7 @@ class ProjectedAttention(Attention):
         keys, biases = self._keys_and_biases(keys, values, positions=positions)
         queries = self._prepared_queries(queries, positions=positions)
         further = self.operator.further_inputs_of_step(x, position)
-        inputs = self.operator.inputs(queries, keys, further)
+        inputs = self.operator.inputs_of_step(queries, keys, further)
         state = self.operator.step(inputs, biases, cache, visible)
         attended, state = self.operator.read_step(state, 0, values)
         return Attended(attended, state.cache)

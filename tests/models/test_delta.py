@@ -7,12 +7,12 @@ from keras import ops
 
 from models.attention import causal_chunks
 from models.attention.propagation import states_after, states_before, steps
+from tests.models import test_attention
 from tests.models.builders import numpy
 from tests.models.operator_checks import (
     assert_dynamic_lengths_serve,
     assert_mixed_precision_is_near,
 )
-from tests.models.test_attention import make as attention
 from tests.models.test_operators import (
     assert_gradients_equal_differences,
     assert_reads_equal_the_definition,
@@ -27,6 +27,9 @@ pytestmark = pytest.mark.jax
 
 ELU = {"feature_map": "elu1", "largest_strength": 1}
 DPFP = {"feature_map": "dpfp", "nu": 1, "largest_strength": 2}
+DIVIDED = {**ELU, "attention_normalisation": True}
+UNNORMALISED = {**ELU, "sum_normalisation": False}
+TANH = {**UNNORMALISED, "feature_map": "tanh"}
 
 
 @pytest.fixture
@@ -35,7 +38,11 @@ def small_chunks(monkeypatch):
 
 
 @pytest.mark.parametrize("length", [5, 8, 14, 37])
-@pytest.mark.parametrize("hyperparameters", [ELU, DPFP], ids=["elu1", "dpfp"])
+@pytest.mark.parametrize(
+    "hyperparameters",
+    [ELU, DPFP, DIVIDED, TANH],
+    ids=["elu1", "dpfp", "divided", "tanh"],
+)
 def test_chunks_that_do_and_do_not_divide(small_chunks, hyperparameters, length):
     operator, layer = make("delta", hyperparameters, "causal", length)
     arguments = "delta", operator, layer, hyperparameters, length
@@ -99,6 +106,13 @@ def test_features_that_are_all_zero(small_chunks):
     np.testing.assert_array_equal(outputs[:, :, 5], 0)
 
 
+@pytest.mark.parametrize("architecture", ["transformer", "transevolve"])
+@pytest.mark.parametrize("hyperparameters", [DIVIDED, TANH], ids=["divided", "tanh"])
+def test_steps_equal_the_parallel_form(recent, architecture, hyperparameters):
+    config = {"name": "delta", **hyperparameters}
+    test_attention.test_steps_equal_the_parallel_form(architecture, config, recent)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8])
 def test_states_pass_as_in_a_loop(count):
     random = np.random.default_rng(0)
@@ -124,7 +138,7 @@ def test_states_pass_as_in_a_loop(count):
     keras.backend.backend() != "tensorflow", reason="static shapes elsewhere"
 )
 def test_dynamic_lengths_serve(small_chunks):
-    layer, _ = attention("transformer", {"name": "delta", **ELU}, "causal")
+    layer, _ = test_attention.make("transformer", {"name": "delta", **ELU}, "causal")
     random = np.random.default_rng(0)
     texts = [
         random.normal(size=(2, length, layer.hidden_dim)).astype("float32")
@@ -135,7 +149,9 @@ def test_dynamic_lengths_serve(small_chunks):
 
 def test_mixed_precision_is_near(small_chunks):
     config = {"name": "delta", **ELU}
-    layer, _ = attention("transformer", config, "causal")
-    mixed, _ = attention("transformer", config, "causal", dtype="mixed_bfloat16")
+    layer, _ = test_attention.make("transformer", config, "causal")
+    mixed, _ = test_attention.make(
+        "transformer", config, "causal", dtype="mixed_bfloat16"
+    )
     x = np.random.default_rng(0).normal(size=(2, 14, layer.hidden_dim))
     assert_mixed_precision_is_near(layer, mixed, x.astype("float32"))

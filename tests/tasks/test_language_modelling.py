@@ -152,6 +152,13 @@ def test_windows_that_slide_remember_nothing(folder):
             {"variant": "transformer-linear-favor", "model.attention.redraw_every": 9},
             "where random features are redrawn",
         ),
+        (
+            {
+                "variant": "transformer-delta",
+                "model.attention.attention_normalisation": True,
+            },
+            "beside model.attention.attention_normalisation",
+        ),
     ],
 )
 def test_a_memory_that_would_be_wrong_is_refused(folder, changes, found):

@@ -8,7 +8,8 @@ from tests.models.dense.linear import features
 def kernel(drawn):
     """Answers to a unit value at each key, by the rule, position after position.
 
-    vbar = W phi(k), W += beta (v - vbar) phi(k)^T, out = W phi(q).
+    vbar = W phi(k), W += beta (v - vbar) phi(k)^T, out = W phi(q), with attention
+    normalisation divided by z phi(q), where z adds up phi(k) (equations 26 and 27).
     W is (batch, heads, m, f) here: the values of all keys are the columns of an
     identity.
     """
@@ -24,5 +25,10 @@ def kernel(drawn):
         found = np.einsum("bhmf,bhf->bhm", memory, keys[:, :, j])
         written = strengths[:, :, j, None] * (value - found)
         memory = memory + written[..., None] * keys[:, :, j, None]
-        rows.append(np.einsum("bhmf,bhf->bhm", memory, queries[:, :, j]))
+        answer = np.einsum("bhmf,bhf->bhm", memory, queries[:, :, j])
+        if drawn.hyperparameters.get("attention_normalisation"):
+            sums = keys[:, :, : j + 1] * drawn.mask[:, None, : j + 1, None]
+            product = (sums.sum(axis=2) * queries[:, :, j]).sum(axis=-1, keepdims=True)
+            answer = answer / np.where(product == 0, 1, product)
+        rows.append(answer)
     return np.stack(rows, axis=2)
