@@ -251,6 +251,8 @@ def measure(setting: int, symbols: list[int], memories=None) -> Iterator[dict]:
         if name not in known:
             expected = known_names(name, known)
             raise UserError(f"--memories: expected one of {expected}, found {name}")
+    # Each training traces anew, which TensorFlow warns of.
+    tf.get_logger().setLevel("ERROR")
     pairs = [(name, count) for name in memories or known for count in symbols]
     with progress_bar(pairs, desc="retrieval", unit=" trainings") as progress:
         for name, count in progress:

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from common.errors import UserError
+from configs import plain_text
 from models.attention import causal_chunks
 from models.attention.propagation import states_after, states_before, steps
 from tests.models import test_attention
@@ -22,6 +24,7 @@ from tests.models.test_operators import (
     reads,
     written_out,
 )
+from training.config import check
 
 pytestmark = pytest.mark.jax
 
@@ -155,3 +158,13 @@ def test_mixed_precision_is_near(small_chunks):
     )
     x = np.random.default_rng(0).normal(size=(2, 14, layer.hidden_dim))
     assert_mixed_precision_is_near(layer, mixed, x.astype("float32"))
+
+
+@pytest.mark.parametrize("feature_map, normalised", [("favor", False), ("tanh", True)])
+def test_features_that_need_or_refuse_a_sum(feature_map, normalised):
+    config = plain_text.get_config(f"transformer-delta-{feature_map}")
+    check(config)
+    config.model.attention.sum_normalisation = normalised
+    expected = f"sum_normalisation: expected {not normalised} with .*{feature_map}"
+    with pytest.raises(UserError, match=expected):
+        check(config)
