@@ -68,11 +68,7 @@ def plot_errors(rows: list[dict], path) -> None:
     """
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axis = figure.subplots()
-    lines = _lines(rows, "vectors", "num_features", "error")
-    for (name, points), color, marker in zip(
-        lines.items(), COLOURS, MARKERS, strict=False
-    ):
-        axis.plot(*zip(*points, strict=True), color=color, marker=marker, label=name)
+    lines = _draw(axis, rows, "vectors", "num_features", "error")
     counts = sorted({row["num_features"] for row in rows})
     first = max(points[0][1] for points in lines.values())
     law = [first * math.sqrt(counts[0] / count) for count in counts]
@@ -97,14 +93,9 @@ def plot_retrieval(rows: list[dict], path) -> None:
     """
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axis = figure.subplots()
-    lines = _lines(rows, "memory", "symbols", "loss")
-    published = _lines(rows, "memory", "symbols", "published")
-    for (name, points), color, marker in zip(
-        lines.items(), COLOURS, MARKERS, strict=False
-    ):
-        axis.plot(*zip(*points, strict=True), color=color, marker=marker, label=name)
-        if name in published:
-            axis.plot(*zip(*published[name], strict=True), color=color, linestyle=":")
+    _draw(axis, rows, "memory", "symbols", "loss")
+    dotted = {"linestyle": ":", "marker": "", "label": "_"}
+    _draw(axis, rows, "memory", "symbols", "published", **dotted)
     axis.plot([], [], color="black", linestyle=":", label="published")
     _mark(axis, sorted({row["symbols"] for row in rows}))
     axis.set(xlabel="keys, and as many values", ylabel="half the squared error")
@@ -114,12 +105,18 @@ def plot_retrieval(rows: list[dict], path) -> None:
     write_png(figure, make_path(path, "--plot"))
 
 
-def _lines(rows, name, x, y):
-    """{name: points}, without those that have no y."""
+def _draw(axis, rows, name, x, y, **look):
+    """Draws a line for each name, of the rows that have a y; returns {name: points}."""
     lines = {}
     for row in rows:
+        points = lines.setdefault(row[name], [])
         if row[y] is not None:
-            lines.setdefault(row[name], []).append((row[x], row[y]))
+            points.append((row[x], row[y]))
+    for (label, points), color, marker in zip(
+        lines.items(), COLOURS, MARKERS, strict=False
+    ):
+        looks = {"color": color, "marker": marker, "label": label, **look}
+        axis.plot([x for x, _ in points], [y for _, y in points], **looks)
     return lines
 
 
