@@ -79,6 +79,7 @@ COMMANDS = {
     "serve": [*MODELS, "task", "batch", "rounds"],
     "features": ["plot"],
     "retrieval": ["setting", "symbols", "memories", "plot"],
+    "ngrams": ["config"],
     "input": ["config", "rounds"],
     "stream": ["pairs"],
 }

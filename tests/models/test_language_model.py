@@ -1,5 +1,6 @@
 """Language models: causality, padding, and steps against the pass over a text."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -104,3 +105,41 @@ def test_what_is_not_causal_is_refused():
     config = SMALL_CONFIGS["transevolve-fullff-2-linformer"]
     with pytest.raises(ValueError, match="expected a causal model that decodes"):
         build_language_model(config, VOCABULARY_SIZE)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a loop in a graph")
+@pytest.mark.parametrize("name", ["transevolve-fullff-2-delta", "transformer-linear"])
+def test_a_stream_of_100_000_tokens(name):
+    """Steps and segments that remember agree at its end; nothing has grown."""
+    import resource
+
+    import tensorflow as tf
+
+    model = build(name, {"positions": "none"})
+    stream = tokens(1, 100_000).reshape(100, 1, 1000)
+    constants, cache = model.constants(), model.empty_cache(1, 1)
+
+    @tf.function
+    def steps(segment, first, cache):
+        logits = tf.zeros([1, 1, VOCABULARY_SIZE])
+        for place in tf.range(1000):
+            now = segment[:, place : place + 1]
+            logits, after = model.step(now, constants, cache, first + place)
+            logits.set_shape([1, 1, VOCABULARY_SIZE])
+            cache = tf.nest.map_structure(
+                lambda new, old: tf.ensure_shape(new, old.shape), after, cache
+            )
+        return logits[:, 0], cache
+
+    remember = tf.function(lambda x, memory: model(x, memory=memory))
+    memory, peaks = model.empty_memory(1, 1), []
+    for number, segment in enumerate(stream):
+        logits, cache = steps(segment, tf.constant(1000 * number), cache)
+        of_segment, memory = remember(segment, memory)
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        if number % 33 == 0:
+            np.testing.assert_allclose(
+                numpy(logits), numpy(of_segment)[:, -1], rtol=0, atol=1e-3
+            )
+    assert peaks[-1] - peaks[9] < 20_000  # kB, of 90,000 tokens
