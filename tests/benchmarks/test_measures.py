@@ -155,8 +155,8 @@ def test_translators_are_timed(monkeypatch):
 @pytest.mark.parametrize(
     "mode, task",
     [
-        ("train", "classification"),
         ("inference", "translation"),
+        pytest.param("train", "classification", marks=pytest.mark.long),
         pytest.param("train", "translation", marks=pytest.mark.long),
         pytest.param("inference", "classification", marks=pytest.mark.long),
     ],

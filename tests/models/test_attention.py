@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from models import ARCHITECTURES, can_decode
+from models import ARCHITECTURES, base_of, can_decode
 from models.attention import OPERATORS, cache
 from models.attention.cache import SlotMap
 from models.attention.no_attention import Unattending
@@ -390,18 +390,24 @@ def test_a_depth_is_read_at_fractions_of_it(architecture, config):
 
 
 @pytest.fixture(scope="module", params=with_marks(SMALL_CONFIGS))
-def config(request):
-    return SMALL_CONFIGS[request.param]
+def name(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def model(config):
-    """(model, inputs, outputs): an encoder-decoder where its mechanism serves, or else
-    a classifier."""
+def config(name):
+    return SMALL_CONFIGS[name]
+
+
+@pytest.fixture(scope="module")
+def model(name, config):
+    """(model, inputs, outputs): an encoder-decoder with a model's first mechanism and
+    with linear attention, or else a classifier."""
     inputs = [tokens(length=9, padding=[(1, slice(6, None))])]
-    if can_decode(config):
+    has_decoder = name == base_of(name) or config["attention"]["name"] == "linear"
+    if has_decoder := has_decoder and can_decode(config):
         inputs.append(tokens(length=7, seed=1))
-    model = build_any(config, decoder=can_decode(config))
+    model = build_any(config, decoder=has_decoder)
     return model, inputs, numpy(model(*inputs))
 
 

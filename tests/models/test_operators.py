@@ -261,7 +261,8 @@ def test_no_array_has_a_number_for_each_query_and_key(name, hyperparameters, use
 
 
 @ON_TENSORFLOW
-@_each(lambda kind: kind.divides, every=False)
+@pytest.mark.long
+@_each(lambda kind: kind.divides)
 def test_no_sum_of_a_reading_apart_has_three_terms(name, hyperparameters, use):
     """TensorFlow would make a temporary variable for it in steps that do without."""
     graph = graph_of_gradients(name, hyperparameters, use)

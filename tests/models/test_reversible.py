@@ -56,8 +56,15 @@ def by(config, is_written_out=False):
     return numpy(ops.cast(logits, "float32")), slopes
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-@pytest.mark.parametrize("name", ["softmax", "linear"])
+@pytest.mark.parametrize(
+    "name, dropout",
+    [
+        ("softmax", 0.3),
+        ("linear", 0.0),
+        pytest.param("softmax", 0.0, marks=pytest.mark.long),
+        pytest.param("linear", 0.3, marks=pytest.mark.long),
+    ],
+)
 def test_gradients_are_those_of_the_halves_written_out(name, dropout):
     attention = {
         "softmax": {"name": "softmax"},
