@@ -184,8 +184,8 @@ def loss(model, keys, values, queries, training=None):
     latest = tf.where(queries[..., None] == keys[:, None], places, 0)
     latest = tf.reduce_max(latest, axis=-1)
     targets = tf.gather(values, tf.maximum(latest - 1, 0), axis=1, batch_dims=1)
-    found = model(keys, values, queries, training=training)
-    errors = tf.square(found - tf.one_hot(targets, model.symbols))
+    answers = model(keys, values, queries, training=training)
+    errors = tf.square(answers - tf.one_hot(targets, model.symbols))
     return tf.reduce_sum(errors, axis=-1) / 2, latest > 0
 
 

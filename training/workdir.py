@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ml_collections import ConfigDict
 
+import models
 from common import checksums
 from common.errors import UserError
 from common.paths import full_name, make_path, move, remove_folder
@@ -134,10 +135,14 @@ def check_same_data(batches: dict[str, Batches], workdir: Path, otherwise: str) 
 
 
 def differences(config: ConfigDict, stored: ConfigDict) -> list[str]:
-    """Names of the fields in which a config and that of a workdir differ."""
+    """Names of the fields in which a config and that of a workdir differ.
+
+    One that there was not yet when the run began has the value of its variant.
+    """
     old, new = (flatten(json.loads(_json(part))) for part in (stored, config))
     names = sorted(old.keys() | new.keys())
-    return [name for name in names if old.get(name) != new.get(name)]
+    usual = flatten({"model": models.variant_config(config.variant)})
+    return [name for name in names if old.get(name, usual.get(name)) != new.get(name)]
 
 
 def check_same_run(config: ConfigDict, stored: ConfigDict, workdir: Path) -> None:

@@ -63,7 +63,7 @@ class DeltaOperator(Carrying, FeatureOperator):
       largest_strength: 1, or 2 for β = 2 σ(w_β x), with which a write may turn the
         sign of what its key has read.
       attention_normalisation: whether it has that.
-      **others: of `FeatureOperator`.
+      **hyperparameters: of `FeatureOperator`.
     """
 
     uses = ("causal",)
@@ -87,9 +87,9 @@ class DeltaOperator(Carrying, FeatureOperator):
         seed,
         largest_strength,
         attention_normalisation=False,
-        **others,
+        **hyperparameters,
     ):
-        super().__init__(num_heads, use, seed, **others)
+        super().__init__(num_heads, use, seed, **hyperparameters)
         self.largest_strength = largest_strength
         self.attention_normalisation = bool(attention_normalisation)
 

@@ -22,7 +22,7 @@ NOTES = [
     "The least loss of all evaluations: half the squared error, 0.5 if nothing is "
     "read. One training each, by `benchmarks/retrieval.py`.",
     "The published losses are of Schlag, Irie and Schmidhuber 2021, section 6.1. Where "
-    "they have none, training diverged, or has not been published for so many keys.",
+    "there is none, training diverged, or nothing was published.",
 ]
 
 
@@ -88,7 +88,7 @@ def _sheet(setting, counts, folder):
             f"{near} of {compared} losses are at most {TOLERANCE} above the published."
         )
     if missing := len(retrieval.MEMORIES[setting]) * len(counts) - len(trained):
-        notes.append(f"{missing} memories were not trained.")
+        notes.append(f"{missing} trainings have not been done.")
     columns = [Column("memory", "memory"), Column("of", "loss")]
     columns += [Column(f"{count}", f"{count} keys", 4) for count in counts]
     name, pictures = f"retrieval-{setting}", []

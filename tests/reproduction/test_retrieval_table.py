@@ -59,5 +59,7 @@ def test_each_is_trained_once(trained, tmp_path):
 
 def test_what_was_not_trained_is_said(tmp_path):
     for sheet in retrieval.sheets(SCALE, Results({}, Folder(tmp_path, "laptop", None))):
-        assert any(note.endswith("memories were not trained.") for note in sheet.notes)
+        assert any(
+            note.endswith("trainings have not been done.") for note in sheet.notes
+        )
         assert not sheet.pictures

@@ -172,3 +172,14 @@ def test_a_log_whose_checkpoints_are_gone_is_left_alone(tmp_path):
     with pytest.raises(DamagedError, match="checkpoints: expected those of the valida"):
         MetricsLog(tmp_path)
     assert (tmp_path / "metrics.jsonl").read_text() == text
+
+
+def test_a_field_that_is_newer_than_a_run_has_its_variant_s_value():
+    config = listops.get_config("transformer-linear,laptop")
+    stored = config.copy_and_resolve_references()
+    with stored.unlocked():
+        del stored.model.attention["sum_normalisation"]
+    assert not workdirs.differences(config, stored)
+    config.model.attention.sum_normalisation = True
+    changed = workdirs.differences(config, stored)
+    assert changed == ["model.attention.sum_normalisation"]
