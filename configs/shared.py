@@ -149,6 +149,7 @@ def language_modelling(
         "temperature": 1.0,
         "top_k": unset(int),
         "top_p": unset(float),
+        "beam_size": unset(int),
         "batch_size": 64,
     }
     parts = {"model": model, "data": data, "train": train, "decode": decode}

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import tensorflow as tf
 from keras import ops
 
+from decoding.beam_search import IMPOSSIBLE, beam_search
 from models.attention.cache import capacity, grow, period, settle
 
 
@@ -66,6 +67,50 @@ def continued(model, prompts, lengths, count: int, choose: Callable, end: int):
         (ops.zeros((), "int32"), given, ended, cache),
     )
     return ops.where(places >= lengths[:, None], tokens, 0)
+
+
+def searched(model, prompts, lengths, count: int, beam_size: int, end: int):
+    """The likeliest continuations that a beam search finds, as `continued` gives them.
+
+    Args:
+      model, prompts, lengths, count, end: see `continued`.
+      beam_size: hypotheses alive at a time.
+
+    Returns:
+      int32 (batch, at most length + count), zeros but for the continuations.
+    """
+    constants, num_given = model.constants(), ops.shape(prompts)[1]
+    # What stands for the prompt's tokens in hypotheses: an end among them ends nothing.
+    filler = 1 if end != 1 else 2
+
+    def step(tokens, cache, position):
+        in_prompt = ops.minimum(position, num_given - 1)
+        given = ops.take(prompts, in_prompt, axis=1)[:, None]
+        is_given, following = position < lengths, position + 1
+        tokens = ops.where(is_given[:, None], given, tokens)
+        logits, cache = model.step(tokens, constants, cache, position)
+        goes_on = following < lengths
+        # One that is as long as may be ends for nothing.
+        is_forced = ops.logical_or(goes_on, following >= lengths + count)
+        forced = ops.where(goes_on, filler, end)[:, None, None]
+        is_other = ops.arange(logits.shape[-1]) != forced
+        forced = ops.cast(is_other, "float32") * IMPOSSIBLE
+        logits = ops.cast(logits, "float32")
+        return ops.where(is_forced[:, None, None], forced, logits), cache
+
+    hypotheses = beam_search(
+        step,
+        model.empty_cache(ops.shape(prompts)[0], beam_size),
+        lengths + count,
+        beam_size=beam_size,
+        alpha=0,
+        # What a search begins with, it never finds; a prompt begins with an end.
+        start=-1,
+        end=end,
+    )
+    tokens = ops.pad(hypotheses.tokens[:, 0], [[0, 0], [1, 0]])
+    is_new = ops.arange(ops.shape(tokens)[1]) >= lengths[:, None]
+    return ops.where(ops.logical_and(is_new, tokens != end), tokens, 0)
 
 
 def chooser(settings, seed: int) -> Callable:

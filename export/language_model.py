@@ -5,7 +5,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from ml_collections import ConfigDict
 
-from decoding.sampling import chooser, continued
+from decoding.sampling import chooser, continued, searched
 from decoding.translation import LINE_BREAK
 from export.signatures import TEXT, signature
 from export.text_model import TextModel
@@ -52,11 +52,13 @@ class TextLanguageModel(TextModel):
         self._decode = tokenizer.decode
         self._vocabulary_size = tokenizer.vocabulary_size
         self._logits = lambda rows: model(rows, training=False)
-        choose = chooser(settings, seed)
-
-        count = settings.continuation_length
-        self._follow = lambda prompts, lengths: continued(
-            model, prompts, lengths, count, choose, tokenizer.end
+        # Runs from before there was a search lack the field.
+        beam_size = settings.get("beam_size")
+        follow, how = (
+            (searched, beam_size) if beam_size else (continued, chooser(settings, seed))
+        )
+        self._follow = lambda prompts, lengths: follow(
+            model, prompts, lengths, settings.continuation_length, how, tokenizer.end
         )
 
     @signature(TEXT)

@@ -35,6 +35,13 @@ DECODE = {
     "decode.top_p": optional(
         real("Draw from the fewest tokens that have this probability.", 1e-6, 1)
     ),
+    "decode.beam_size": optional(
+        integer(
+            "Search for the likeliest continuation with so many hypotheses; draw one "
+            "if unset.",
+            maximum=1_000,
+        )
+    ),
     "decode.batch_size": integer("Texts continued together.", maximum=100_000),
 }
 

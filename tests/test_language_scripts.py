@@ -50,8 +50,9 @@ def test_it_has_learned_to_count(run):
     assert (run / "results/test-sliding_window-True.json").exists()
 
 
-def test_it_goes_on_with_a_text(run):
-    arguments = (f"--workdir={run}", "--interactive", "--temperature=0")
+@pytest.mark.parametrize("flag", ["--temperature=0", "--beam_size=2"])
+def test_it_goes_on_with_a_text(run, flag):
+    arguments = (f"--workdir={run}", "--interactive", flag)
     result = script("evaluate.py", *arguments, input_text="one two three\nseven\n")
     first, second = result.stdout.splitlines()
     assert first.startswith("four five") and second.startswith("eight nine")
@@ -74,7 +75,7 @@ def test_its_export_answers(run, tmp_path):
     }
 
 
-def test_a_search_is_no_field_of_it(run):
-    result = script("evaluate.py", f"--workdir={run}", "--beam_size=2")
+def test_length_of_a_translation_is_no_field_of_it(run):
+    result = script("evaluate.py", f"--workdir={run}", "--extra_length=2")
     assert result.returncode == 1
-    assert "decode.beam_size" in result.stderr.splitlines()[-1]
+    assert "decode.extra_length" in result.stderr.splitlines()[-1]

@@ -1,11 +1,13 @@
 """Continuing texts: against a loop written out, and the distribution that is drawn."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from ml_collections import ConfigDict
 
-from decoding.sampling import chooser, continued
+from decoding.sampling import chooser, continued, searched
 from models import build_language_model
 from tests.models.builders import CAUSAL_CONFIGS, numpy, randomize
 
@@ -34,7 +36,25 @@ def by_hand(model, prompt, choose):
     return text[len(prompt) :]
 
 
-def continuing(model, choose):
+def likeliest(model, prompt, count):
+    """Of all continuations of so many tokens, or of fewer and an end."""
+    tokens = [token for token in range(1, VOCABULARY_SIZE) if token != END]
+    texts = [
+        [*prompt, *inner, last]
+        for length in range(1, count + 1)
+        for inner in itertools.product(tokens, repeat=length - 1)
+        for last in ([*tokens, END] if length == count else [END])
+    ]
+    width, start = max(map(len, texts)), len(prompt) - 1
+    rows = np.array([text + [0] * (width - len(text)) for text in texts])
+    logits = np.array(tf.nn.log_softmax(model(rows[:, :-1])), np.float64)[:, start:]
+    targets = rows[:, len(prompt) :]
+    log_probs = np.take_along_axis(logits, targets[..., None], axis=2)[..., 0]
+    best = texts[np.argmax(np.sum(log_probs * (targets != 0), axis=1))]
+    return [token for token in best[len(prompt) :] if token != END]
+
+
+def continuing(model, choose, count=COUNT, how=continued):
     """A function of prompts, traced once, that gives the list of each one's tokens."""
 
     @tf.function(
@@ -42,7 +62,7 @@ def continuing(model, choose):
         + [tf.TensorSpec([None], tf.int32)]
     )
     def follow(prompts, lengths):
-        return continued(model, prompts, lengths, COUNT, choose, END)
+        return how(model, prompts, lengths, count, choose, END)
 
     return lambda prompts: continuations(follow, prompts)
 
@@ -67,6 +87,20 @@ def test_each_text_goes_on_as_alone_and_by_hand(model, temperature):
     found = follow(PROMPTS)
     assert found == [by_hand(model, prompt, choose) for prompt in PROMPTS]
     assert any(found) and follow(PROMPTS[1:2]) == found[1:2]
+
+
+@pytest.mark.slow
+def test_a_search_finds_the_likeliest_of_all_continuations(model):
+    follow = continuing(model, VOCABULARY_SIZE**2, count=3, how=searched)
+    # An end within a text ends nothing.
+    prompts = [[2], [2, 5, END, 6, 7], [2, 4]]
+    assert follow(prompts) == [likeliest(model, prompt, 3) for prompt in prompts]
+
+
+@pytest.mark.slow
+def test_a_search_with_one_hypothesis_takes_the_likeliest_token_each_time(model):
+    greedy = continuing(model, chooser(settings(), seed=0))(PROMPTS)
+    assert continuing(model, 1, how=searched)(PROMPTS) == greedy
 
 
 def drawn(logits, **changes):
