@@ -47,6 +47,7 @@ def get_config(argument: str = "") -> ConfigDict:
         "vocab_sentences": 1_000_000,
         "vocab_file": unset(str),
         "segment_length": 256,
+        "documents": unset(str),
         "memory": False,
         "memory_span": unset(int),
     }

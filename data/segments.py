@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from common.fields import integer
+from common.fields import choice, integer, optional
 from common.paths import is_remote
 from common.progress import progress_bar
 from data import DATASETS
@@ -48,7 +48,14 @@ class SegmentData:
     FIELDS = {
         "segment_length": integer(
             "Tokens that the model sees together.", minimum=2, maximum=1_000_000
-        )
+        ),
+        "documents": optional(
+            choice(
+                "Whether a segment ends with its line, and nothing before a line is "
+                "seen; unset, lines are one text.",
+                "apart",
+            )
+        ),
     }
 
     def __init__(self, config, tokenizer):
@@ -69,10 +76,7 @@ class SegmentData:
 
     def train(self, batch_size: int) -> "Streams":
         """Batches of the training text, in its order."""
-        length = self.config.segment_length
-        return Streams(
-            self.text("train").tokens, self.tokenizer.end, batch_size, length
-        )
+        return Streams(*self._split("train", batch_size))
 
     def evaluation(self, split: str, batch_size: int, slides: bool) -> "Segments":
         """Batches in which each token of a split is predicted once.
@@ -80,8 +84,19 @@ class SegmentData:
         Args:
           slides: see `Segments`.
         """
-        length, end = self.config.segment_length, self.tokenizer.end
-        return Segments(self.text(split).tokens, end, batch_size, length, slides)
+        return Segments(*self._split(split, batch_size), slides)
+
+    @property
+    def documents_are_apart(self) -> bool:
+        """Whether a line sees nothing of the lines before it."""
+        # Runs from before documents could be apart lack the field.
+        return self.config.get("documents") == "apart"
+
+    def _split(self, split, batch_size):
+        """Arguments of batches."""
+        tokens, end = self.text(split).tokens, self.tokenizer.end
+        ends = np.flatnonzero(tokens == end) + 1 if self.documents_are_apart else None
+        return tokens, end, batch_size, self.config.segment_length, ends
 
     def _cached(self, split) -> Text:
         config, name = self.config, f"{self.config.dataset} {split}"
@@ -133,7 +148,7 @@ class SegmentData:
 
 
 class _OneLength(Batches):
-    """Batches of rows of one length, of which the last may be padded.
+    """Batches of rows of one length, of which the last of a document may be padded.
 
     Args:
       tokens: of a split.
@@ -146,7 +161,7 @@ class _OneLength(Batches):
         self.tokens, self.length = tokens, length
         self.fingerprint = fingerprint(tokens)
         self.buckets = Buckets([length], batch_size)
-        # Each token's input is the one before it.
+        # Each token's input is the one before it: of a document's first one an end.
         self._inputs = np.insert(tokens[:-1], 0, end)
 
     def _rows(self, starts, ends, shown):
@@ -168,30 +183,38 @@ class Streams(_OneLength):
 
     The tokens are cut to one stream a row, and each batch goes on from the one before.
     When all are at their ends, each row goes on with the next stream. An epoch leaves
-    out fewer tokens than a batch has rows.
+    out fewer tokens than a batch has rows; of documents that are apart, fewer segments.
+
+    Args:
+      tokens, end, batch_size, length: see `_OneLength`.
+      document_ends: the place after the last token of each document that is apart from
+        the others; None if they are one text.
     """
 
-    def __init__(self, tokens, end, batch_size, length):
+    def __init__(self, tokens, end, batch_size, length, document_ends=None):
         super().__init__(tokens, end, batch_size, length)
-        self._stream = len(tokens) // batch_size
-        if not self._stream:
+        if document_ends is None:
+            document_ends = len(tokens) // batch_size * np.arange(1, batch_size + 1)
+        starts, ends = _cut(document_ends, length, lambda lengths: lengths - 1)
+        self.num_batches = len(starts) // batch_size
+        if not self.num_batches:
             raise DataError(
-                f"train: expected at least train.batch_size={batch_size:,} tokens, "
-                f"found {len(tokens):,}"
+                f"train: expected a text for train.batch_size={batch_size:,} rows, "
+                f"found {len(tokens):,} tokens"
             )
         self.num_examples = batch_size
-        self.num_batches = -(-self._stream // length)
+        self._streams = [
+            x[: self.num_batches * batch_size].reshape(batch_size, -1)
+            for x in (starts, ends)
+        ]
 
     def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
         """See `Batches`; the text has its order in each epoch."""
-        streams = np.arange(self.num_examples)
 
         def batches():
             for batch in count(first_batch):
                 epoch, number = divmod(batch, self.num_batches)
-                firsts = np.roll(streams, -epoch) * self._stream
-                starts = firsts + number * self.length
-                ends = np.minimum(starts + self.length, firsts + self._stream)
+                starts, ends = (np.roll(x[:, number], -epoch) for x in self._streams)
                 yield self._rows(starts, ends, 0 * starts)
 
         return dataset(batches, self.buckets)
@@ -201,18 +224,24 @@ class Segments(_OneLength):
     """Rows in which each token is predicted once, whatever the number of rows.
 
     Args:
-      slides: whether a window goes over the text token by token, and predicts its last
-        one; of the first window all. Else the text is cut to segments.
-      tokens, end, batch_size, length: see `_OneLength`.
+      slides: whether a window goes over a document token by token, and predicts its
+        last one; of the first window all. Else documents are cut to segments.
+      tokens, end, batch_size, length, document_ends: see `Streams`.
     """
 
-    def __init__(self, tokens, end, batch_size, length, slides):
+    def __init__(
+        self, tokens, end, batch_size, length, document_ends=None, slides=False
+    ):
         super().__init__(tokens, end, batch_size, length)
-        self._slides = slides
-        step = 1 if slides else length
-        # The last window of those that slide ends with the text.
-        last = max(len(tokens) - length, 0) if slides else len(tokens) - 1
-        self._starts = np.arange(0, last + 1, step)
+        texts = np.array([len(tokens)]) if document_ends is None else document_ends
+        if slides:
+            # The last window of those that slide ends with the document.
+            cut = _cut(texts, 1, lambda lengths: np.maximum(lengths - length, 0))
+        else:
+            cut = _cut(texts, length, lambda lengths: lengths - 1)
+        self._starts, self._ends = cut
+        is_first = np.isin(self._starts, [0, *texts])
+        self._shown = np.where(is_first | (not slides), 0, length - 1)
         self.num_examples = len(self._starts)
         self.num_batches = -(-self.num_examples // batch_size)
 
@@ -222,13 +251,25 @@ class Segments(_OneLength):
 
         def batches():
             for first in range(0, self.num_examples, rows):
-                starts = self._starts[first : first + rows]
-                missing = rows - len(starts)
-                ends = np.minimum(starts + self.length, len(self.tokens))
-                shown = np.where(self._slides & (starts > 0), self.length - 1, 0)
-                starts, ends, shown = (
-                    np.pad(x, (0, missing)) for x in (starts, ends, shown)
+                taken = (
+                    x[first : first + rows]
+                    for x in (self._starts, self._ends, self._shown)
                 )
-                yield self._rows(starts, ends, shown)
+                # Filled up by rows of no tokens.
+                yield self._rows(*(np.pad(x, (0, rows - len(x))) for x in taken))
 
         return dataset(batches, self.buckets)
+
+
+def _cut(ends, step, last):
+    """Where rows of texts that follow one another start, and where their text ends.
+
+    Args:
+      ends: of the texts.
+      step: from the start of a row to that of the next.
+      last: function of the lengths of texts; where their last row may start.
+    """
+    starts = np.insert(ends[:-1], 0, 0)
+    counts = last(ends - starts) // step + 1
+    numbers = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
+    return np.repeat(starts, counts) + step * numbers, np.repeat(ends, counts)

@@ -1,6 +1,8 @@
 """The next token of plain text, by a causal model."""
 
+import keras
 import numpy as np
+from keras import ops
 
 from common.fields import (
     below,
@@ -115,16 +117,32 @@ class LanguageModellingTask(Task):
         span = data.memory_span or data.segment_length
         return self._model.empty_memory(batch_size, span)
 
-    @staticmethod
-    def losses(model, batch, state, training):
+    def losses(self, model, batch, state, training):
         """See `Task.losses`; (batch, length) each."""
         inputs, targets = batch["inputs"], batch["targets"]
         if state:
+            if self.data.documents_are_apart:
+                state = self._of_documents(state, inputs[:, 0])
             logits, state = model(inputs, training=training, memory=state)
         else:
             logits = model(inputs, training=training)
         right = first_choice(logits) == targets
         return cross_entropy(targets, logits), right, targets != 0, state
+
+    def _of_documents(self, state, first):
+        """Memory without that of documents which have ended.
+
+        Args:
+          first: id that each row begins with; of a document's first segment an end.
+        """
+        begins = first == self.tokenizer.end
+
+        def emptied(empty, memory):
+            rows = ops.reshape(begins, (-1, *[1] * (len(memory.shape) - 1)))
+            return ops.where(rows, empty, memory)
+
+        empty = self.initial_state(first.shape[0])
+        return keras.tree.map_structure(emptied, empty, state)
 
     def evaluate(self, model, split, strategy, each_checkpoint=()):
         """Perplexity a word, whatever the tokens, and a token."""

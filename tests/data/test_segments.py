@@ -37,7 +37,7 @@ def joined(found, name):
 def test_each_token_is_predicted_once_after_what_comes_before(
     count, length, rows, slides
 ):
-    split = Segments(text(count), END, rows, length, slides)
+    split = Segments(text(count), END, rows, length, slides=slides)
     found = batches(split.evaluate())
     assert len(found) == split.num_batches
     assert all(batch["inputs"].shape == (rows, length) for batch in found)
@@ -52,6 +52,51 @@ def test_each_token_is_predicted_once_after_what_comes_before(
         # With as many before it as the window holds.
         seen = np.sum(inputs != 0, axis=1)[:, None] * real
         assert (seen[real] == min(length, count)).all()
+
+
+@settings(max_examples=20)
+@given(
+    lengths=st.lists(st.integers(1, 12), min_size=1, max_size=9),
+    length=st.integers(2, 9),
+    rows=st.integers(1, 5),
+    slides=st.booleans(),
+)
+def test_documents_that_are_apart_are_as_texts_of_their_own(
+    lengths, length, rows, slides
+):
+    # Numbers of three digits: a document's, then a token's.
+    documents = [
+        np.array([*(100 * i + np.arange(1, n)), END], np.uint16)
+        for i, n in enumerate(lengths, 1)
+    ]
+    tokens = np.concatenate(documents)
+    split = Segments(tokens, END, rows, length, np.cumsum(lengths), slides)
+    alone = [Segments(one, END, 1, length, slides=slides) for one in documents]
+    expected = [batch for one in alone for batch in batches(one.evaluate())]
+    assert split.num_examples == len(expected)
+    found = batches(split.evaluate())
+    for name in ("inputs", "targets"):
+        actual = joined(found, name)
+        np.testing.assert_array_equal(
+            actual[: len(expected)], joined(expected, name), name
+        )
+        assert not actual[len(expected) :].any()
+
+
+def test_streams_of_documents_have_each_segment_once_an_epoch():
+    lengths = [5, 1, 7, 3, 4, 2]
+    documents = [np.array([*range(1, n), END], np.uint16) for n in lengths]
+    ends = np.cumsum(lengths)
+    split = Streams(np.concatenate(documents), END, 2, 3, ends)
+    found = batches(split.train(seed=0), split.num_batches)
+    targets = np.stack([batch["targets"] for batch in found], axis=1)
+    # Of ten segments each row has the next five.
+    np.testing.assert_array_equal(
+        np.concatenate([row[row != 0] for row in targets]), np.concatenate(documents)
+    )
+    inputs = np.stack([batch["inputs"] for batch in found], axis=1)
+    begins = inputs[..., 0] == END
+    assert begins.sum() == len(lengths) and begins[0, 0]
 
 
 def test_streams_go_on_row_by_row():
@@ -79,7 +124,7 @@ def test_a_run_that_goes_on_sees_what_it_would_have_seen():
 
 
 def test_too_short_a_text_is_refused():
-    with pytest.raises(DataError, match="at least train.batch_size=8 tokens, found 5"):
+    with pytest.raises(DataError, match="for train.batch_size=8 rows, found 5 tokens"):
         Streams(text(5), END, 8, 3)
 
 

@@ -131,6 +131,28 @@ def test_a_memory_as_long_as_the_text_is_one_segment(folder, variant):
     assert loss == pytest.approx(found[0]["loss"], rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    "variant",
+    [
+        "transevolve-fullff-1-linear",
+        pytest.param("transformer", marks=pytest.mark.long),
+    ],
+)
+def test_a_document_that_is_apart_remembers_itself_alone(folder, variant):
+    changes = {**LINEAR, "variant": variant, "model.positions": "none"}
+    changes |= {"data.memory_span": 400, "data.documents": "apart"}
+    found = []
+    for length, memory in ((400, False), (3, True)):
+        now = {"data.segment_length": length, "data.memory": memory}
+        task = make_task(folder, **(changes | now))
+        found.append(evaluate(task, randomize(task.build_model())))
+    assert found[0]["loss"] == pytest.approx(found[1]["loss"], rel=1e-5)
+    joined = {**changes, "data.documents": None, "data.segment_length": 3}
+    task = make_task(folder, **joined)
+    loss = evaluate(task, randomize(task.build_model()))["loss"]
+    assert loss != pytest.approx(found[0]["loss"], rel=1e-4)
+
+
 def test_windows_that_slide_remember_nothing(folder):
     found = []
     for memory in (False, True):
