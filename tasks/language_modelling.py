@@ -80,7 +80,7 @@ class LanguageModellingTask(Task):
         if not can_model_language(config.model):
             fail("variant", "a variant that is causal and decodes", config.variant)
         if config.data.memory:
-            _check_memory(config.model)
+            _check_memory(config)
 
     @staticmethod
     def shapes(config):
@@ -179,8 +179,17 @@ class LanguageModellingTask(Task):
 
 
 def _check_memory(config):
-    """Raises `UserError` if the `model` part of a config can remember no text before,
-    or would do so wrongly."""
+    """Raises `UserError` if a model can remember no text before, or would do so
+    wrongly."""
+    data, config = config.data, config.model
+    by_sines = config.get("positions") == "relative-sinusoids"
+    if by_sines and (data.memory_span or 0) > data.segment_length:
+        fail(
+            "data.memory_span",
+            f"at most data.segment_length={data.segment_length} beside "
+            "model.positions=relative-sinusoids",
+            data.memory_span,
+        )
     expected, memory = "False", attention_kind(config).memory
     if memory is None:
         expected += f", since the attention {config.attention.name} has none"

@@ -6,37 +6,49 @@ import keras
 from keras import ops
 
 from models.gradients import custom_gradient
+from models.layers.embedding import sinusoidal_positions
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
-# All distances from here on count as one. For Shaw et al. 2018 (section 4.3) it makes
-# no difference from 2 to 256.
+# For Shaw et al. 2018 (section 4.3) it makes no difference from 2 to 256.
 FARTHEST = 16
 
 
 class RelativePositions(abc.ABC):
     """What is added to scores, by the distance j - i of key j and query i.
 
-    Distances are cut to -16 … 16, or to -16 … 0 causally, so any length is served. A
-    query has a number for each of these distances.
+    Distances are cut to -`farthest` … `farthest`, or to -`farthest` … 0 causally, so
+    any length is served. A query has a number for each of these distances.
+
+    Class attributes:
+      is_shared: whether all queries of a head have the same numbers.
+      farthest: all distances from here on count as one.
 
     Args:
       num_heads: H.
       causal: whether no key comes after its query.
-      seed: of the initial weight.
+      seed: of the initial weights.
     """
 
-    # Whether all queries of a head have the same numbers.
     is_shared = False
+    farthest = FARTHEST
 
     def __init__(self, num_heads, causal, seed):
         self.num_heads = num_heads
-        self.num_distances = FARTHEST + 1 if causal else 2 * FARTHEST + 1
+        self.causal = causal
         self.seed = seed
+
+    @property
+    def num_distances(self) -> int:
+        return self.farthest + 1 if self.causal else 2 * self.farthest + 1
 
     @abc.abstractmethod
     def build(self, layer, size) -> None:
-        """Makes the weight of a layer whose heads have queries of `size` numbers."""
+        """Makes the weights of a layer whose heads have queries of `size` numbers."""
+
+    def queries(self, queries):
+        """Queries as they meet keys; what `numbers` is given they are before."""
+        return queries
 
     @abc.abstractmethod
     def numbers(self, queries):
@@ -71,10 +83,10 @@ class RelativePositions(abc.ABC):
     def gradient(self, slopes, start):
         """That of the numbers, laid out as in `add`, by the gradient of scores."""
         if not self.is_shared:
-            return _by_distance(slopes, start, self.num_distances)
+            return self._by_distance(slopes, start)
         groups = tuple(range(2, len(slopes.shape) - 2))
         total = ops.sum(slopes, axis=(0, *groups))
-        total = ops.cast(_by_distance(total, start, self.num_distances), "float32")
+        total = ops.cast(self._by_distance(total, start), "float32")
         return ops.cast(ops.sum(total, axis=1), slopes.dtype)[None, :, None]
 
     def of_step(self, numbers, distances):
@@ -90,7 +102,7 @@ class RelativePositions(abc.ABC):
         return []
 
     def _places(self, distances):
-        return ops.clip(distances + FARTHEST, 0, self.num_distances - 1)
+        return ops.clip(distances + self.farthest, 0, self.num_distances - 1)
 
     def _taken(self, numbers, places, rank):
         if self.is_shared:
@@ -99,6 +111,24 @@ class RelativePositions(abc.ABC):
         *outer, num_rows, count = ops.shape(numbers)
         flat = ops.reshape(numbers, (*outer, num_rows * count))
         return ops.take(flat, places + count * ops.arange(num_rows)[:, None], axis=-1)
+
+    def _by_distance(self, x, start):
+        """Sums of (…, rows, columns) by distance: (…, rows, distances)."""
+        *outer, num_rows, num_columns = ops.shape(x)
+        distances = _distances(num_rows, num_columns, start)
+        last = self.num_distances - 1 - self.farthest
+
+        def total(counted):
+            return ops.sum(x * ops.cast(counted, x.dtype), axis=-1, keepdims=True)
+
+        rows = ops.arange(num_rows)[:, None]
+        columns = ops.arange(1 - self.farthest, last) - start + rows
+        exist = ops.logical_and(columns >= 0, columns < num_columns)
+        places = ops.where(exist, columns, 0) + num_columns * rows
+        flat = ops.reshape(x, (*outer, num_rows * num_columns))
+        between = ops.take(flat, places, axis=-1) * ops.cast(exist, x.dtype)
+        ends = total(distances <= -self.farthest), total(distances >= last)
+        return ops.concatenate([ends[0], between, ends[1]], axis=-1)
 
 
 class RelativeBias(RelativePositions):
@@ -145,29 +175,66 @@ class RelativeKeys(RelativePositions):
         return with_gradients("Q a", 1, units, sizes, "right")
 
 
+class RelativeSinusoids(RelativePositions):
+    """(q_i + u) · k_j + (q_i + v) · W r(j - i), r a vector of sines and cosines.
+
+    That is how Transformer-XL has it (Dai et al. 2019, section 3.3): each head learns
+    u, v and W. u and v are added to scaled queries, and are 0 at first. Distances are
+    told apart up to twice the longest text, since a memory may be as long as a text.
+
+    Raises:
+      ValueError: if the layer knows no longest text.
+    """
+
+    def build(self, layer, size):
+        if layer.max_length is None:
+            raise ValueError("relative-sinusoids need a max_length, got None")
+        self.farthest = 2 * layer.max_length
+        width = self.num_heads * size
+        self.kernel = layer.add_weight(
+            name="relative_kernel",
+            shape=(width, width),
+            initializer=keras.initializers.GlorotUniform(
+                derive_seed(self.seed, "relative_kernel")
+            ),
+        )
+        self.query_biases = [
+            layer.add_weight(
+                name=f"relative_{name}_bias",
+                shape=(self.num_heads, 1, size),
+                initializer="zeros",
+            )
+            for name in ("key", "distance")
+        ]
+
+    def queries(self, queries):
+        return queries + ops.cast(self.query_biases[0], queries.dtype)
+
+    def numbers(self, queries):
+        kernel = ops.cast(self.kernel, queries.dtype)
+        distances = ops.arange(self.num_distances) - self.farthest
+        vectors = sinusoidal_positions(distances, kernel.shape[0], queries.dtype)
+        shape = (self.num_distances, self.num_heads, -1)
+        vectors = ops.reshape(ops.matmul(vectors, kernel), shape)
+        queries += ops.cast(self.query_biases[1], queries.dtype)
+        return ops.matmul(queries, ops.transpose(vectors, (1, 2, 0)))
+
+    def products(self, units, length, size):
+        width, sizes = self.num_heads * size, (length, size, self.num_distances)
+        # No gradient of sines and cosines is made.
+        made = with_gradients("r W", 1, 1, (self.num_distances, width, width))
+        made = [
+            product for product in made if not product.name.endswith("left gradient")
+        ]
+        return [*made, *with_gradients("q W r", 1, units, sizes)]
+
+
 RELATIVE_POSITIONS: dict[str, type[RelativePositions]] = {
     "relative-bias": RelativeBias,
     "relative-keys": RelativeKeys,
+    "relative-sinusoids": RelativeSinusoids,
 }
 
 
 def _distances(num_rows, num_columns, start):
     return start + ops.arange(num_columns) - ops.arange(num_rows)[:, None]
-
-
-def _by_distance(x, start, count):
-    """Sums of (…, rows, columns) by distance: (…, rows, count)."""
-    *outer, num_rows, num_columns = ops.shape(x)
-    distances = _distances(num_rows, num_columns, start)
-    last = count - 1 - FARTHEST
-
-    def total(counted):
-        return ops.sum(x * ops.cast(counted, x.dtype), axis=-1, keepdims=True)
-
-    columns = ops.arange(1 - FARTHEST, last) - start + ops.arange(num_rows)[:, None]
-    exist = ops.logical_and(columns >= 0, columns < num_columns)
-    places = ops.where(exist, columns, 0) + num_columns * ops.arange(num_rows)[:, None]
-    flat = ops.reshape(x, (*outer, num_rows * num_columns))
-    between = ops.take(flat, places, axis=-1) * ops.cast(exist, x.dtype)
-    ends = total(distances <= -FARTHEST), total(distances >= last)
-    return ops.concatenate([ends[0], between, ends[1]], axis=-1)

@@ -76,9 +76,9 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
 
     def inputs(self, queries, keys, further=()):
         """See `Operator.inputs`; the numbers of relative positions come last."""
-        inputs = super().inputs(queries, keys, further)
         if self.relative is None:
-            return inputs
+            return super().inputs(queries, keys, further)
+        inputs = super().inputs(self.relative.queries(queries), keys, further)
         return *inputs, self.relative.numbers(queries)
 
     def make(self, inputs, columns):

@@ -8,7 +8,7 @@ from models.seeds import derive_seed
 
 PADDING_ID = 0
 # These are in the attentions: nothing is added to embeddings.
-RELATIVE = ("relative-bias", "relative-keys")
+RELATIVE = ("relative-bias", "relative-keys", "relative-sinusoids")
 IN_ATTENTION = ("rotary", *RELATIVE)
 POSITIONS = ("sinusoidal", "learned", *IN_ATTENTION, "none")
 

@@ -59,8 +59,9 @@ class LiteralAttention(TimeEvolvingAttention):
         positions, key_positions = self.positions(x, context)
         rows = self.by_head(queries * self.scale, positions)
         columns = self.by_head(keys, key_positions)
-        scores = ops.matmul(rows, ops.swapaxes(columns, 2, 3))
         relative = self.operator.relative
+        asking = rows if relative is None else relative.queries(rows)
+        scores = ops.matmul(asking, ops.swapaxes(columns, 2, 3))
         if relative is not None:
             num_queries, num_keys = ops.shape(scores)[-2:]
             start = self.operator.first_distance(num_queries, num_keys)

@@ -129,7 +129,10 @@ def compiled(model, inputs):
 
 def build(num_classes=4, **changes):
     """A small TransEvolve classifier whose every weight is random, gains too."""
-    model = build_classifier({**SMALL, **changes}, VOCABULARY_SIZE, num_classes)
+    config = {**SMALL, **changes}
+    model = build_classifier(
+        config, VOCABULARY_SIZE, num_classes, max_length=MAX_LENGTH
+    )
     return randomize(model)
 
 

@@ -60,7 +60,7 @@ class TestSquareTensors:
         # Those that each text and head has: forward what is added, if texts differ, and
         # the sum; backward the entries at either end of the distances.
         model = self.model(2, positions=positions)
-        added = {"relative-bias": 1, "relative-keys": 4}[positions]
+        added = 1 if positions == "relative-bias" else 4
         assert len(square_tensors(model, leading=[2, 4])) == 4 + added
 
     def test_those_of_the_literal_form_do_grow(self):

@@ -20,7 +20,11 @@ from tests.shallow import with_marks
 pytestmark = [pytest.mark.jax, pytest.mark.slow]
 
 # Some whose distances memory must keep.
-POSITIONS = {"transformer": "rotary", "transevolve-fullff-2": "relative-bias"}
+POSITIONS = {
+    "transformer": "relative-sinusoids",
+    "transformer-local": "rotary",
+    "transevolve-fullff-2": "relative-bias",
+}
 CONFIGS = {
     name: {**config, "positions": POSITIONS.get(name, "none")}
     for name, config in CAUSAL_CONFIGS.items()

@@ -1,4 +1,4 @@
-"""Relative positions: a number or a vector for each distance, added to scores."""
+"""Relative positions: what scores have added for the distance of query and key."""
 
 import keras
 import numpy as np
@@ -44,7 +44,7 @@ EACH_LAYER = pytest.mark.parametrize(
 
 
 def make_operator(name, positions, use):
-    operator, layer = test_operators.make(name, OPERATORS[name], use)
+    operator, layer = test_operators.make(name, OPERATORS[name], use, LENGTH)
     operator.relative = RELATIVE_POSITIONS[positions](
         test_operators.HEADS, use == "causal", 0
     )
@@ -83,7 +83,7 @@ def test_gradients_equal_differences_of_the_definition(name, use, positions):
 def test_each_way_of_reading_has_the_same_gradients(name, use, positions):
     _, operator, layer, *_ = make_operator(name, positions, use)
     arrays = test_operators.draw(layer, LENGTH)
-    (weight,) = layer.trainable_weights
+    weights = layer.trainable_weights
     sizes = (test_operators.BATCH, test_operators.HEADS, LENGTH, test_operators.SIZE)
     direction = np.random.default_rng(1).normal(size=sizes).astype("float32")
     values = ops.convert_to_tensor(arrays["values"][0])
@@ -101,12 +101,13 @@ def test_each_way_of_reading_has_the_same_gradients(name, use, positions):
         return split_heads(reading.read(state, 0, values), test_operators.HEADS)
 
     def slopes(read):
-        def loss(queries, keys, now):
-            with keras.StatelessScope(state_mapping=[(weight, now)]):
+        def loss(queries, keys, *now):
+            mapping = list(zip(weights, now, strict=True))
+            with keras.StatelessScope(state_mapping=mapping):
                 attended = read(operator.inputs(queries, keys))
             return ops.sum(attended * ops.convert_to_tensor(direction))
 
-        given = arrays["queries"], arrays["keys"], numpy(weight)
+        given = arrays["queries"], arrays["keys"], *map(numpy, weights)
         return gradients.by_inputs(loss, *given)
 
     expected = slopes(by_hand)

@@ -186,3 +186,11 @@ def test_windows_that_slide_remember_nothing(folder):
 def test_a_memory_that_would_be_wrong_is_refused(folder, changes, found):
     with pytest.raises(UserError, match=f"data.memory: expected False.* {found}"):
         make_task(folder, **{**LINEAR, **changes})
+
+
+def test_a_span_beyond_the_distances_that_are_told_apart_is_refused(folder):
+    changes = {**LINEAR, "variant": "transformer", "data.memory_span": 13}
+    message = "data.memory_span: expected at most data.segment_length=12 beside"
+    with pytest.raises(UserError, match=message):
+        make_task(folder, **changes, **{"model.positions": "relative-sinusoids"})
+    make_task(folder, **changes, **{"model.positions": "relative-keys"})
