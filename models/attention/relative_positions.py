@@ -216,7 +216,7 @@ class RelativeSinusoids(RelativePositions):
         vectors = sinusoidal_positions(distances, kernel.shape[0], queries.dtype)
         shape = (self.num_distances, self.num_heads, -1)
         vectors = ops.reshape(ops.matmul(vectors, kernel), shape)
-        queries += ops.cast(self.query_biases[1], queries.dtype)
+        queries = queries + ops.cast(self.query_biases[1], queries.dtype)
         return ops.matmul(queries, ops.transpose(vectors, (1, 2, 0)))
 
     def products(self, units, length, size):
