@@ -33,6 +33,27 @@ def reading() -> dict:
     }
 
 
+def plain_text() -> dict:
+    """The `data` part of a config of a plain text, segments of 256 words."""
+    return {
+        "dataset": "plain_text",
+        "source": "files",
+        **reading(),
+        "train_name": "train.txt",
+        "validation_name": "valid.txt",
+        "test_name": "test.txt",
+        "tokenizer": "words",
+        "vocab_size": 50_000,
+        # Of subwords, by --config.data.tokenizer=subwords.
+        "vocab_sentences": 1_000_000,
+        "vocab_file": unset(str),
+        "segment_length": 256,
+        "documents": unset(str),
+        "memory": False,
+        "memory_span": unset(int),
+    }
+
+
 def classification(
     task: str,
     argument: str,

@@ -26,6 +26,8 @@ class Scale(NamedTuple):
       timing: arguments of the speed benchmark.
       memory_lengths: of the memory benchmark.
       retrieval: {setting: numbers of keys}, see `benchmarks.retrieval`.
+      fast_weights: {"translation" or the size of a language model: how it runs in the
+        tables of Schlag, Irie and Schmidhuber 2021}.
       tunes: whether learning rates are tried, see `reproduction.tuning`.
     """
 
@@ -41,6 +43,7 @@ class Scale(NamedTuple):
     timing: dict
     memory_lengths: list[int]
     retrieval: dict[int, Sequence[int]]
+    fast_weights: dict[str, Experiment]
     tunes: bool = False
 
     @property
@@ -84,6 +87,8 @@ FOLDERS = {
     "ag_news": ("ag_news_csv",),
     "imdb": ("aclImdb", "aclImdb*.tar.gz"),
     "char_imdb": ("aclImdb", "aclImdb*.tar.gz"),
+    "wikitext_103": ("wikitext-103",),
+    "plain_text": ("imdb_text",),
     "listops": ("listops-1000", "lra_release/listops-1000", "*/*/listops-1000"),
 }
 
@@ -117,6 +122,12 @@ def _captions(changes: dict) -> dict[str, Experiment]:
     }
 
 
+def _language(config, preset, changes=None):
+    """A language model, whose data is in files."""
+    task = _task(config, preset, changes, needs_folder=True)
+    return task._replace(task=f"{config}-{preset}", splits=("validation", "test"))
+
+
 PAPER = Scale(
     name="paper",
     meaning="These runs have the paper's settings.",
@@ -144,6 +155,19 @@ PAPER = Scale(
     timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 7},
     memory_lengths=[1000, 2000, 3000, 4000],
     retrieval={1: range(20, 620, 20), 2: range(20, 220, 20)},
+    fast_weights={
+        "translation": _task(
+            "wmt14_en_de",
+            changes={
+                "model.hidden_dim": 1024,
+                "model.num_heads": 16,
+                "model.ffn_dim": 4096,
+            },
+            splits=("validation", "test"),
+        )._replace(task="wmt14_en_de-big"),
+        "small": _language("wikitext_103", "small"),
+        "medium": _language("wikitext_103", "medium"),
+    },
 )
 
 # Texts are a sixteenth as long as the paper's, and so is what systems cut them into:
@@ -240,6 +264,14 @@ LAPTOP = Scale(
     memory_lengths=[1000, 4000],
     # At some of these the published memories are full.
     retrieval={1: (20, 60, 100, 180, 260, 340, 420), 2: (20, 60, 100, 140, 180)},
+    fast_weights={
+        # Heads of 64, as theirs.
+        "translation": LAPTOP_TASKS["wmt14_en_de"].changed(
+            {"model.num_heads": 2}, task="multi30k-en-de-wide-heads"
+        ),
+        # One size stands for both.
+        **dict.fromkeys(("small", "medium"), _language("plain_text", "laptop")),
+    },
 )
 
 TINY = {
@@ -255,6 +287,18 @@ TINY = {
     "train.warmup_steps": 2,
 }
 TINY_TEXT = {**TINY, "data.validation_examples": 8}
+TINY_LANGUAGE_MODEL = {
+    "model.hidden_dim": 16,
+    "model.num_heads": 1,
+    "model.ffn_dim": 32,
+    "data.vocab_size": 50,
+    "data.segment_length": 8,
+    "train.batch_size": 4,
+    "train.steps": 4,
+    "train.validate_every": 2,
+    "train.log_every": 2,
+    "train.warmup_steps": 2,
+}
 SMOKE_TASKS = {
     **_classification(
         {
@@ -298,6 +342,15 @@ SMOKE = Scale(
     timing={"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
     memory_lengths=[16],
     retrieval={1: (3,), 2: (3,)},
+    fast_weights={
+        "translation": SMOKE_TASKS["wmt14_en_de"].changed(
+            {"model.hidden_dim": 32, "model.num_heads": 1},
+            task="multi30k-en-de-wide-heads",
+        ),
+        **dict.fromkeys(
+            ("small", "medium"), _language("plain_text", "laptop", TINY_LANGUAGE_MODEL)
+        ),
+    },
 )
 
 SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}

@@ -20,6 +20,7 @@ from reproduction.running import Job
 from reproduction.scales import Scale
 from reproduction.tables import (
     classification,
+    fast_weights,
     fidelity,
     learning_rates,
     long_sequences,
@@ -34,9 +35,10 @@ TABLES = {
     "figure2": learning_rates,
     "fidelity": fidelity,
     "retrieval": retrieval,
+    "fast-weights": fast_weights,
 }
 # The others are asked for by name: the fidelity table takes longer than these together,
-# and retrieval is another paper's.
+# and two are another paper's.
 ALL = ("2", "3", "4", "figure2")
 # Those that have no other models than were chosen to be run.
 OF_CHOSEN_MODELS = {"figure2", "fidelity"}

@@ -5,7 +5,13 @@ import importlib
 import pytest
 
 from common.errors import UserError
-from models import can_decode, can_encode, variant_config, variants
+from models import (
+    can_decode,
+    can_encode,
+    can_model_language,
+    variant_config,
+    variants,
+)
 from training import config as configuration
 
 VARIANTS = variants(in_paper=True)
@@ -135,7 +141,19 @@ def test_every_preset_of_every_variant_is_sound(task):
             assert config.data.bucket_lengths[-1] == config.data.max_length
 
 
-@pytest.mark.parametrize("task", TASKS)
+LANGUAGE = ["plain_text", "wikitext_103"]
+
+
+@pytest.mark.parametrize("task", LANGUAGE)
+def test_every_preset_of_every_language_model_is_sound(task):
+    module = importlib.import_module(f"configs.{task}")
+    for variant in variants():
+        if can_model_language(variant_config(variant)):
+            for preset in module.PRESETS:
+                configuration.check(module.get_config(f"{variant},{preset}"))
+
+
+@pytest.mark.parametrize("task", [*TASKS, *LANGUAGE])
 def test_the_file_says_how_to_run_it(task):
     module = importlib.import_module(f"configs.{task}")
     assert f"--config=configs/{task}.py:VARIANT" in module.__doc__

@@ -379,7 +379,7 @@ def test_a_job_that_is_locked_is_put_off():
         (["--table=3", "--variants=x"], "--variants: expected some of"),
         (
             ["--table=5"],
-            "--table=5: expected one of 2, 3, 4, figure2, fidelity, retrieval, all",
+            "--table=5: expected one of 2, 3, 4, figure2, fidelity, retrieval, fast-",
         ),
         (["--table=3", "--scale=x"], "--scale=x: expected one of paper, laptop, smoke"),
         (["--figure=evolution"], "--workdir: expected beside --figure"),

@@ -1,0 +1,117 @@
+"""Tables 1 to 5 of Schlag, Irie and Schmidhuber 2021: BLEU and perplexity of fast
+weights, and TransEvolve beside them."""
+
+from configs.published import FAST_WEIGHT_BLEU, FAST_WEIGHT_PERPLEXITY
+from reproduction.experiment import Experiment
+from reproduction.results import Results
+from reproduction.scales import Scale
+from reproduction.scores import mean_score, verdict
+from reproduction.sheet import DEVIATIONS, Column, Sheet
+
+TRANSLATION = "translation"
+# {(table, task of `Scale.fast_weights`): {variant and options: published figures}}
+PUBLISHED = {("1", TRANSLATION): FAST_WEIGHT_BLEU, **FAST_WEIGHT_PERPLEXITY}
+# Nobody else has these, which stand beside table 2.
+BESIDE = ("transevolve-fullff-1", "transevolve-fullff-1-linear")
+BESIDE += ("transevolve-fullff-1-delta",)
+OPTIONS = {
+    "normalised": {"model.attention.attention_normalisation": True},
+    "no positions": {"model.positions": "none"},
+    "relative positions": {"model.positions": "relative-sinusoids"},
+    "memory": {"data.memory": True, "decode.sliding_window": False},
+}
+COLUMNS = [
+    Column("table", "table"),
+    Column("size", "size"),
+    Column("model", "model"),
+    Column("options", "dot product, options"),
+    Column("test", "test", 2, is_mean=True),
+    Column("published_test", "published", 1),
+    Column("badge", "verdict"),
+    Column("difference", "difference", 2, signed=True),
+    Column("validation", "validation", 2, is_mean=True),
+    Column("published_validation", "published (validation)", 1),
+    Column("validation_difference", "difference (validation)", 2, signed=True),
+    Column("runs", "runs", 0),
+    Column("parameters", "parameters", 0),
+]
+NOTES = {
+    "bleu_13a": "BLEU is sacrebleu's 13a, as theirs, of the checkpoint with the best "
+    "validation loss.",
+    "perplexity": "Perplexity is a word's. At scale paper a window slides over the "
+    "text, and its last token counts, as theirs. With memory, and at the other scales, "
+    "the text is read segment by segment. Their output layer is an adaptive softmax, "
+    "ours a softmax over all words.",
+}
+
+
+def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`."""
+    filled = []
+    for (table, size), published in PUBLISHED.items():
+        for name in (*published, *BESIDE * ((table, size) == ("2", "small"))):
+            model, *options = name.split(", ")
+            validation, test = published.get(name, (None, None))
+            cells = {
+                "table": table,
+                "size": size,
+                "model": model,
+                "options": ", ".join(options),
+                "published_validation": validation,
+                "published_test": test,
+            }
+            filled.append((cells, _runs(scale, scale.fast_weights[size], name)))
+    return filled
+
+
+def _runs(scale, task, name) -> list[Experiment]:
+    variant, *options = name.split(", ")
+    changes = {}
+    for option in options:
+        changes |= OPTIONS.get(option) or _dot_product(task, variant, int(option))
+    choice = "-".join(options).replace(" ", "-")
+    return scale.each_seed(task, variant, changes=changes, choice=choice)
+
+
+def _dot_product(task, variant, size):
+    """Hyperparameters of the feature map with which keys have so many features."""
+    if "favor" in variant:
+        # exp(wx) and exp(-wx) of each draw.
+        features = {"num_features": size, "paired": True}
+    else:
+        model = task._replace(variant=variant).make_config({}).model
+        features = {"nu": size // (2 * (model.hidden_dim // model.num_heads))}
+    return {f"model.attention.{field}": value for field, value in features.items()}
+
+
+def sheets(scale: Scale, results: Results) -> list[Sheet]:
+    """See `reproduction.tables`; BLEU and perplexity apart."""
+    return [
+        _sheet("fast-weights-bleu", "Fast weights: BLEU", "bleu_13a", scale, results),
+        _sheet(
+            "fast-weights", "Fast weights: perplexity", "perplexity", scale, results
+        ),
+    ]
+
+
+def _sheet(name, title, score, scale, results):
+    filled = [
+        cells | _figures(cells, results.finished(runs), score, scale)
+        for cells, runs in rows(scale, results)
+        if (cells["size"] == TRANSLATION) == (score == "bleu_13a")
+    ]
+    tasks = {row["size"]: scale.fast_weights[row["size"]] for row in filled}
+    notes = [scale.meaning, NOTES[score], DEVIATIONS, *results.absences(tasks)]
+    return Sheet(name, title, COLUMNS, filled, notes)
+
+
+def _figures(cells, records, score, scale):
+    figures = {"runs": len(records)}
+    for split, prefix in (("test", ""), ("validation", "validation_")):
+        scores = [record.results[split] for record in records]
+        mean = mean_score(one[score] for one in scores)
+        figures |= mean.cells(split)
+        published = cells[f"published_{split}"]
+        figures |= verdict(mean.mean, published, scale.is_paper, prefix=prefix)
+        figures["parameters"] = scores[0]["parameters"] if scores else None
+    return figures

@@ -1,0 +1,92 @@
+"""The tables of fast weights: which runs they have, and published figures beside."""
+
+import pytest
+
+from configs.published import FAST_WEIGHT_PERPLEXITY
+from models import build_language_model, count_parameters
+from reproduction.scales import SCALES
+from reproduction.scores import DIFFERS, NOT_RUN, REPRODUCED
+from reproduction.tables import fast_weights
+from tests import plain_text
+from tests.reproduction.made_runs import (
+    PAPER,
+    experiments_of,
+    results_of,
+    rows,
+    run_of,
+)
+from tests.scripts import script
+from training.config import check
+
+EXPERIMENTS = {one.name: one for one in experiments_of(fast_weights, PAPER)}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_run_is_sound(scale):
+    for one in experiments_of(fast_weights, SCALES[scale]):
+        check(one.make_config({"data.source": "files", "data.dir": "data"}))
+
+
+def test_a_run_has_what_its_row_says():
+    def config(name):
+        return EXPERIMENTS[f"wikitext_103-{name}/seed-0"].make_config({})
+
+    dpfp = config("small/transformer-delta-dpfp/256").model
+    # 2 nu features for each of the 16 numbers of a head.
+    assert 2 * dpfp.attention.nu * dpfp.hidden_dim // dpfp.num_heads == 256
+    favor = config("medium/transformer-linear-favor/32").model.attention
+    assert (favor.num_features, favor.paired) == (32, True)
+    normalised = config("medium/transformer-delta/no-positions-normalised").model
+    assert normalised.attention.attention_normalisation
+    assert normalised.positions == "none"
+    memory = config("medium/transformer/relative-positions-memory")
+    assert memory.data.memory and not memory.decode.sliding_window
+    assert memory.model.positions == "relative-sinusoids"
+    assert config("small/transformer").decode.sliding_window
+    big = EXPERIMENTS["wmt14_en_de-big/transformer-linear-dpfp/512/seed-0"]
+    assert big.make_config({}).model.attention.nu == 4
+
+
+def test_a_language_model_has_as_many_weights_as_published():
+    config = EXPERIMENTS["wikitext_103-small/transformer/seed-0"].make_config({})
+    model = build_language_model(config.model, config.data.vocab_size)
+    # 40 million; one layer shows what all have.
+    assert count_parameters(model) == pytest.approx(40e6, rel=0.1)
+
+
+def test_figures_stand_beside_the_published(tmp_path):
+    near, far = (
+        EXPERIMENTS[f"wikitext_103-{name}/seed-0"]
+        for name in ("small/transformer", "medium/transformer-delta")
+    )
+    records = [
+        run_of(one, {split: {"perplexity": perplexity} for split in one.splits})
+        for one, perplexity in ((near, 34.0), (far, 20.0))
+    ]
+    bleu, perplexity = fast_weights.sheets(PAPER, results_of(records, tmp_path))
+    assert {row["badge"] for row in bleu.rows} == {NOT_RUN}
+    published = FAST_WEIGHT_PERPLEXITY
+    assert len(perplexity.rows) == sum(map(len, published.values())) + 3
+    (row,) = rows(perplexity, size="small", model="transformer")
+    assert (row["badge"], row["validation_badge"]) == (REPRODUCED, DIFFERS)
+    assert row["difference"] == pytest.approx(-0.1)
+    # One run stands in two tables.
+    found = rows(perplexity, size="medium", model="transformer-delta", options="")
+    assert [row["table"] for row in found] == ["2", "3"]
+    assert {row["badge"] for row in found} == {DIFFERS}
+
+
+@pytest.mark.long
+@pytest.mark.script
+def test_a_language_model_runs(tmp_path):
+    (tmp_path / "data/imdb_text").mkdir(parents=True)
+    plain_text.write(tmp_path / "data/imdb_text")
+    result = script(
+        "reproduce.py",
+        *("--table=fast-weights", "--scale=smoke", "--only=relative-positions"),
+        *(f"--data_dir={tmp_path}/data", f"--output={tmp_path}/output"),
+    )
+    assert result.returncode == 0, result.stderr
+    assert "translation was not run: --data_dir has no multi30k." in result.stdout
+    row = next(x for x in result.stdout.splitlines() if "relative positions" in x)
+    assert "other measure" in row
