@@ -6,7 +6,9 @@ from ml_collections import config_flags
 from common.errors import UserError
 from common.paths import check_writable_file, make_path
 
-MOST_TOKENS, MOST_SYMBOLS = 1_000_000, 10_000
+MOST_TOKENS = 1_000_000
+# Of the numbers of a list.
+MOST = {"lengths": MOST_TOKENS, "widths": 65_536, "symbols": 10_000}
 WHOLE, CHOICE, LIST = flags.DEFINE_integer, flags.DEFINE_enum, flags.DEFINE_list
 BOOLEAN, TEXT = flags.DEFINE_bool, flags.DEFINE_string
 CONFIG = config_flags.DEFINE_config_file
@@ -56,6 +58,9 @@ FLAGS = {
         ["20", "60", "100", "140", "180"],
         "Keys to retrieve by, and as many values.",
     ),
+    "widths": (LIST, ["64"], "Of the models."),
+    "vocabulary": (WHOLE, 8192, "Ids, half of them keys.", 4, 1_000_000),
+    "steps": (WHOLE, 10_000, "Updates, at most.", 1, 10_000_000),
     "memories": (LIST, None, "By default all of the setting."),
     "config": (CONFIG, None, "As train.py takes it, with its --config.FIELD flags."),
 }
@@ -65,6 +70,7 @@ ARGUMENTS = {
     "beam": "beam_size",
     "batch": "batch_size",
     "pairs": "num_pairs",
+    "vocabulary": "vocabulary_size",
 }
 MODELS = ["models", "size", "lengths"]
 STEP = [*MODELS, "tokens_per_batch", "precision", "mode", "task", "causal"]
@@ -79,12 +85,14 @@ COMMANDS = {
     "serve": [*MODELS, "task", "batch", "rounds"],
     "features": ["plot"],
     "retrieval": ["setting", "symbols", "memories", "plot"],
+    "recall": ["models", "lengths", "widths", "vocabulary", "steps", "plot"],
     "ngrams": ["config"],
     "input": ["config", "rounds"],
     "stream": ["pairs"],
 }
 # Where they differ from those of `FLAGS`.
 DEFAULTS = {
+    "recall": {"lengths": ["64", "128", "256"]},
     "decode": {"size": "base", "lengths": ["16", "64", "128"]},
     "serve": {"lengths": ["64", "256", "1024", "2048", "4096"], "batch": 64},
 }
@@ -109,11 +117,11 @@ def arguments(command: str) -> dict:
 
         if values["models"] is None:
             values["models"] = variants(in_paper=True)
-    for name in ("models", "lengths", "symbols", "memories"):
+    for name in ("models", "lengths", "widths", "symbols", "memories"):
         chosen = values.get(name)
         if chosen is not None and (not chosen or len(set(chosen)) < len(chosen)):
             raise UserError(f"--{name}: expected different ones, found {chosen}")
-    for name, most in (("lengths", MOST_TOKENS), ("symbols", MOST_SYMBOLS)):
+    for name, most in MOST.items():
         if name in values:
             values[name] = [_number(name, text, most) for text in values[name]]
     if values.get("config", True) is None:

@@ -42,13 +42,21 @@ def plot(rows: list[dict], path) -> None:
     Raises:
       UserError: if there was no memory for any row.
     """
-    from reporting.plots import plot_against_length, plot_errors, plot_retrieval
+    from reporting.plots import (
+        plot_against_length,
+        plot_errors,
+        plot_recall,
+        plot_retrieval,
+    )
 
     kind = rows[0]["benchmark"]
-    if kind == "features":
-        return plot_errors(rows, path)
-    if kind == "retrieval":
-        return plot_retrieval(rows, path)
+    other = {
+        "features": plot_errors,
+        "recall": plot_recall,
+        "retrieval": plot_retrieval,
+    }
+    if kind in other:
+        return other[kind](rows, path)
     rows = [
         dict(row) for row in rows if row["benchmark"] == kind and "not_run" not in row
     ]

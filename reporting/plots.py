@@ -105,6 +105,43 @@ def plot_retrieval(rows: list[dict], path) -> None:
     write_png(figure, make_path(path, "--plot"))
 
 
+def plot_recall(rows: list[dict], path) -> None:
+    """Draws accuracy by bytes, a panel for each length, a line for each model.
+
+    Args:
+      rows: of `benchmarks.recall`.
+      path: where to write the PNG.
+    """
+    lengths = sorted({row["length"] for row in rows})
+    figure = Figure(figsize=(2.4 + 3.2 * len(lengths), 4.2), layout="constrained")
+    axes = figure.subplots(1, len(lengths), squeeze=False, sharey=True)[0]
+    for axis, length in zip(axes, lengths, strict=True):
+        lines, pairs = {}, 0
+        for row in rows:
+            if row["length"] == length:
+                point = row["state_bytes"] / 1024, row["accuracy"]
+                lines.setdefault(row["model"], []).append(point)
+                pairs = row["pairs"]
+        for model, points in lines.items():
+            drawn = look(model)._asdict()
+            axis.plot(*zip(*sorted(points), strict=True), label=model, **drawn)
+        sizes = [x for points in lines.values() for x, _ in points]
+        axis.set_xscale("log", base=2)
+        # Room for ticks where all are of one size.
+        axis.set_xlim(min(sizes) / 2, 2 * max(sizes))
+        axis.xaxis.set_major_locator(LogLocator(4))
+        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.set(xlabel="KiB kept of a text", ylim=(0, 1.05))
+        axis.set_title(f"{length:,} tokens, {pairs} pairs")
+        axis.grid(alpha=0.3)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("share of values recalled")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", frameon=False)
+    write_png(figure, make_path(path, "--plot"))
+
+
 def _draw(axis, rows, name, x, y, **look):
     """Draws a line for each name, of the rows that have a y; returns {name: points}."""
     lines = {}

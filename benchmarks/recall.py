@@ -1,0 +1,189 @@
+"""Recall by the bytes that a model keeps (multi-query associative recall: Arora et al.
+2023, "Zoology", section 4).
+
+A sequence begins with pairs of a key and its value. Some keys come again later, most of
+them soon, between random tokens. The next token after each is to be its value. A model
+that keeps slots recalls any number of pairs; one that keeps a state has room for so
+many.
+"""
+
+from collections.abc import Iterator
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+import models
+from common.errors import UserError, known_names
+from common.progress import progress_bar
+from models.attention.cache import num_bytes
+from training.losses import cross_entropy, first_choice
+
+VOCABULARY_SIZE = 8192
+# Of as many tokens there is one pair: 4, 8, 16 pairs at 64, 128, 256 tokens.
+TOKENS_PER_PAIR = 16
+LAYERS = 2
+# Of the power law by which queries follow the pairs.
+EXPONENT = 0.01
+TRAINING_EXAMPLES, TEST_EXAMPLES, BATCH_SIZE = 100_000, 3000, 64
+# The middle ones first: who recalls all needs no other.
+LEARNING_RATES = (2.2e-3, 4.6e-4, 1e-2, 1e-4)
+EVERY, SOLVED = 250, 0.99
+
+
+def sequences(length: int, vocabulary_size: int, batch_size: int, seed: int):
+    """Tokens (batch, length), places of queries (batch, pairs), and their values.
+
+    All int32. Id 0, of padding, is nowhere; keys are from the lower half of ids, values
+    from the upper one, and neither comes twice in a sequence's pairs.
+    """
+
+    def uniform(count, number):
+        shape = (batch_size, count)
+        return tf.random.stateless_uniform(shape, [seed, number], minval=1e-20)
+
+    pairs, half = length // TOKENS_PER_PAIR, vocabulary_size // 2
+    keys = 1 + tf.math.top_k(uniform(half - 1, 0), pairs).indices
+    values = half + tf.math.top_k(uniform(half, 1), pairs).indices
+    known = tf.reshape(tf.stack([keys, values], axis=2), (batch_size, 2 * pairs))
+    gaps = tf.range(1, (length - 2 * pairs) // 2 + 1, dtype=tf.float32)
+    # Draws without replacement, by Gumbel noise.
+    chances = (EXPONENT - 1) * tf.math.log(gaps)
+    chances -= tf.math.log(-tf.math.log(uniform(gaps.shape[0], 2)))
+    places = 2 * pairs + 2 * tf.math.top_k(chances, pairs).indices
+    shape = (batch_size, length - 2 * pairs)
+    others = tf.random.stateless_uniform(
+        shape, [seed, 3], 1, vocabulary_size, dtype=tf.int32
+    )
+    rows = tf.repeat(tf.range(batch_size)[:, None], pairs, axis=1)
+    tokens = tf.tensor_scatter_nd_update(
+        tf.concat([known, others], axis=1), tf.stack([rows, places], axis=2), keys
+    )
+    return tokens, places, values
+
+
+def build(name: str, width: int, vocabulary_size: int, length: int):
+    """A language model of two layers, or depths, and one head.
+
+    Its feed-forward has one unit: recall is the attention's.
+
+    Raises:
+      UserError: if the variant cannot model language.
+    """
+    known = [
+        variant
+        for variant in models.variants()
+        if models.can_model_language(models.variant_config(variant))
+    ]
+    if name not in known:
+        expected = known_names(name, known)
+        raise UserError(f"--models: expected one of {expected}, found {name}")
+    config = models.variant_config(name)
+    if "num_blocks" in config:
+        config = {**config, "num_depths": LAYERS // config["num_blocks"]}
+    else:
+        config = {**config, "num_layers": LAYERS}
+    config |= {"hidden_dim": width, "ffn_dim": 1, "num_heads": 1, "dropout": 0.0}
+    return models.build_language_model(config, vocabulary_size, 0, length)
+
+
+def recalled(model, tokens, places, values, training=False):
+    """The loss of each query, (batch, pairs), and whether its value is recalled."""
+    encoded = model.encode(tokens, training=training)
+    asked = ops.take_along_axis(encoded, places[..., None], axis=1)
+    logits = model.embedding.logits(asked)
+    return cross_entropy(values, logits), first_choice(logits) == values
+
+
+def train(model, rate: float, length: int, steps: int) -> Iterator[float]:
+    """Yields the share of test queries that are recalled, now and then."""
+    size = model.vocabulary_size
+    optimizer = keras.optimizers.Adam(rate)
+    optimizer.build(model.trainable_variables)
+    first_of_test = TRAINING_EXAMPLES // BATCH_SIZE
+
+    @tf.function
+    def updates(first):
+        for step in tf.range(first, tf.minimum(first + EVERY, steps)):
+            batch = sequences(length, size, BATCH_SIZE, step % first_of_test)
+            with tf.GradientTape() as tape:
+                losses, _ = recalled(model, *batch, training=True)
+                loss = tf.reduce_mean(losses)
+            variables = model.trainable_variables
+            gradients = tape.gradient(loss, [variable.value for variable in variables])
+            optimizer.apply(gradients, variables)
+
+    @tf.function
+    def evaluate():
+        right = 0.0
+        for number in tf.range(TEST_EXAMPLES // BATCH_SIZE):
+            batch = sequences(length, size, BATCH_SIZE, first_of_test + number)
+            is_right = tf.cast(recalled(model, *batch)[1], tf.float32)
+            right += tf.reduce_mean(is_right)
+        return right / (TEST_EXAMPLES // BATCH_SIZE)
+
+    for first in range(0, steps, EVERY):
+        updates(tf.constant(first))
+        yield float(evaluate())
+
+
+def measure(
+    names: list[str],
+    lengths: list[int],
+    widths: list[int],
+    vocabulary_size: int = VOCABULARY_SIZE,
+    steps: int = 10_000,
+) -> Iterator[dict]:
+    """Yields a row for each model, length and width: the best of all learning rates.
+
+    Its `accuracy` is the best that any evaluation gave, `state_bytes` what decoding
+    keeps of one text of this length.
+
+    Args:
+      names: of variants that can model language.
+      lengths: tokens of a sequence, see `TOKENS_PER_PAIR`.
+      widths: of the models.
+      vocabulary_size: ids, half of them keys.
+      steps: updates, at most; one that recalls 99 % is not trained further.
+
+    Raises:
+      UserError: for a bad argument.
+    """
+    for length in lengths:
+        if length < TOKENS_PER_PAIR or vocabulary_size < length:
+            raise UserError(
+                f"--lengths: expected numbers from {TOKENS_PER_PAIR} to "
+                f"--vocabulary={vocabulary_size:,}, found {length:,}"
+            )
+    # Each training traces anew, which TensorFlow warns of.
+    tf.get_logger().setLevel("ERROR")
+    cells = [
+        (name, length, width)
+        for length in lengths
+        for name in names
+        for width in widths
+    ]
+    with progress_bar(cells, desc="recall", unit=" models") as progress:
+        for name, length, width in progress:
+            best = {"accuracy": -np.inf}
+            for rate in LEARNING_RATES:
+                model = build(name, width, vocabulary_size, length)
+                for number, accuracy in enumerate(train(model, rate, length, steps), 1):
+                    if accuracy > best["accuracy"]:
+                        best = {"accuracy": accuracy, "learning_rate": rate}
+                        best["steps"] = min(number * EVERY, steps)
+                    if accuracy >= SOLVED:
+                        break
+                if best["accuracy"] >= SOLVED:
+                    break
+            each_token, fixed = num_bytes(model.encoder.empty_cache(1, 1))
+            yield {
+                "benchmark": "recall",
+                "model": name,
+                "length": length,
+                "pairs": length // TOKENS_PER_PAIR,
+                "width": width,
+                "state_bytes": each_token * length + fixed,
+                **best,
+            }

@@ -1,0 +1,88 @@
+"""Recall: what is drawn, what is kept, and that a model learns it."""
+
+import numpy as np
+import pytest
+
+from benchmarks import recall, rows
+from common.errors import UserError
+from tests.models.builders import numpy
+
+SIZE, LENGTH, BATCH = 200, 64, 40
+
+
+def test_each_query_is_a_key_of_the_pairs():
+    tokens, places, values = map(numpy, recall.sequences(LENGTH, SIZE, BATCH, 0))
+    assert tokens.shape == (BATCH, LENGTH) and tokens.min() > 0 and tokens.max() < SIZE
+    keys, given = tokens[:, 0:8:2], tokens[:, 1:8:2]
+    assert keys.max() < SIZE // 2 <= given.min()
+    np.testing.assert_array_equal(given, values)
+    np.testing.assert_array_equal(np.take_along_axis(tokens, places, axis=1), keys)
+    assert places.min() >= 8
+    for row in (*keys, *given, *places):
+        assert len(set(row)) == 4
+
+
+def test_most_queries_come_soon():
+    _, places, _ = recall.sequences(256, SIZE, 500, 0)
+    gaps = (numpy(places) - 32) // 2
+    # Of 112 places by 1/x^0.99, without replacement.
+    assert (gaps < 28).mean() > 0.5 and (gaps >= 84).mean() > 0.05
+
+
+def test_no_two_batches_are_alike():
+    first, second = (numpy(recall.sequences(LENGTH, SIZE, 5, i)[0]) for i in (0, 1))
+    assert (first != second).any(axis=1).all()
+
+
+def test_the_value_of_each_query_is_asked_for():
+    model = recall.build("transformer", 16, SIZE, LENGTH)
+    tokens, places, values = recall.sequences(LENGTH, SIZE, 3, 0)
+    losses, right = map(numpy, recall.recalled(model, tokens, places, values))
+    places, values = map(numpy, (places, values))
+    logits = np.float64(numpy(model(tokens)))
+    log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    for row, query in np.ndindex(3, 4):
+        at = log_probs[row, places[row, query]]
+        assert losses[row, query] == pytest.approx(-at[values[row, query]], rel=1e-4)
+        assert bool(right[row, query]) == (at.argmax() == values[row, query])
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    monkeypatch.setattr(recall, "train", lambda *_: iter([0.5, 0.25]))
+    names = ["transformer", "transformer-linear", "transevolve-fullff-1-linear"]
+    return list(recall.measure(names, [32, 64], [16], SIZE, 300))
+
+
+def test_bytes_grow_with_a_text_only_where_slots_are_kept(measured):
+    found = {(row["model"], row["length"]): row["state_bytes"] for row in measured}
+    # Keys and values of two layers, four bytes a number.
+    assert found["transformer", 64] == 2 * found["transformer", 32] == 64 * 64 * 4
+    for name in ("transformer-linear", "transevolve-fullff-1-linear"):
+        assert found[name, 64] == found[name, 32] > 2 * 16 * 16 * 4
+    assert {row["accuracy"] for row in measured} == {0.5}
+    assert {row["steps"] for row in measured} == {250}
+
+
+def test_rows_are_drawn(measured, tmp_path):
+    rows.plot(measured, tmp_path / "recall.png")
+    assert (tmp_path / "recall.png").stat().st_size > 10_000
+
+
+@pytest.mark.long
+def test_a_model_learns_it():
+    (row,) = recall.measure(["transformer"], [32], [32], 64, 2000)
+    assert row["accuracy"] >= recall.SOLVED and row["steps"] < 2000
+
+
+@pytest.mark.parametrize(
+    "name, lengths, found",
+    [
+        ("transformer-linformer", [64], "--models: expected one of .*"),
+        ("transformer", [15], "--lengths: expected numbers from 16 to --vocabulary"),
+        ("transformer", [256], "--lengths: expected numbers from 16 to --vocabulary"),
+    ],
+)
+def test_what_cannot_recall_is_refused(name, lengths, found):
+    with pytest.raises(UserError, match=found):
+        list(recall.measure([name], lengths, [16], SIZE, 100))
