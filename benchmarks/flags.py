@@ -7,7 +7,7 @@ from common.errors import UserError
 from common.paths import check_writable_file, make_path
 
 MOST_TOKENS = 1_000_000
-# Of the numbers of a list.
+# The largest numbers that a list may have.
 MOST = {"lengths": MOST_TOKENS, "widths": 65_536, "symbols": 10_000}
 WHOLE, CHOICE, LIST = flags.DEFINE_integer, flags.DEFINE_enum, flags.DEFINE_list
 BOOLEAN, TEXT = flags.DEFINE_bool, flags.DEFINE_string
@@ -58,7 +58,7 @@ FLAGS = {
         ["20", "60", "100", "140", "180"],
         "Keys to retrieve by, and as many values.",
     ),
-    "widths": (LIST, ["64"], "Of the models."),
+    "widths": (LIST, ["64"], "How wide the models are."),
     "vocabulary": (WHOLE, 8192, "Ids, half of them keys.", 4, 1_000_000),
     "steps": (WHOLE, 10_000, "Updates, at most.", 1, 10_000_000),
     "memories": (LIST, None, "By default all of the setting."),

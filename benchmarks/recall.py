@@ -33,10 +33,10 @@ EVERY, SOLVED = 250, 0.99
 
 
 def sequences(length: int, vocabulary_size: int, batch_size: int, seed: int):
-    """Tokens (batch, length), places of queries (batch, pairs), and their values.
+    """Returns tokens (batch, length), and queries' places and values (batch, pairs).
 
-    All int32. Id 0, of padding, is nowhere; keys are from the lower half of ids, values
-    from the upper one, and neither comes twice in a sequence's pairs.
+    All are int32. Id 0, of padding, is nowhere. Keys are from the lower half of ids,
+    values from the upper one, and neither comes twice in a sequence's pairs.
     """
 
     def uniform(count, number):
@@ -46,39 +46,30 @@ def sequences(length: int, vocabulary_size: int, batch_size: int, seed: int):
     pairs, half = length // TOKENS_PER_PAIR, vocabulary_size // 2
     keys = 1 + tf.math.top_k(uniform(half - 1, 0), pairs).indices
     values = half + tf.math.top_k(uniform(half, 1), pairs).indices
-    known = tf.reshape(tf.stack([keys, values], axis=2), (batch_size, 2 * pairs))
+    prefix = tf.reshape(tf.stack([keys, values], axis=2), (batch_size, 2 * pairs))
     gaps = tf.range(1, (length - 2 * pairs) // 2 + 1, dtype=tf.float32)
     # Draws without replacement, by Gumbel noise.
     chances = (EXPONENT - 1) * tf.math.log(gaps)
     chances -= tf.math.log(-tf.math.log(uniform(gaps.shape[0], 2)))
     places = 2 * pairs + 2 * tf.math.top_k(chances, pairs).indices
     shape = (batch_size, length - 2 * pairs)
-    others = tf.random.stateless_uniform(
+    random_tokens = tf.random.stateless_uniform(
         shape, [seed, 3], 1, vocabulary_size, dtype=tf.int32
     )
     rows = tf.repeat(tf.range(batch_size)[:, None], pairs, axis=1)
     tokens = tf.tensor_scatter_nd_update(
-        tf.concat([known, others], axis=1), tf.stack([rows, places], axis=2), keys
+        tf.concat([prefix, random_tokens], axis=1),
+        tf.stack([rows, places], axis=2),
+        keys,
     )
     return tokens, places, values
 
 
 def build(name: str, width: int, vocabulary_size: int, length: int):
-    """A language model of two layers, or depths, and one head.
+    """Returns a language model of two layers, or depths, and one head.
 
     Its feed-forward has one unit: recall is the attention's.
-
-    Raises:
-      UserError: if the variant cannot model language.
     """
-    known = [
-        variant
-        for variant in models.variants()
-        if models.can_model_language(models.variant_config(variant))
-    ]
-    if name not in known:
-        expected = known_names(name, known)
-        raise UserError(f"--models: expected one of {expected}, found {name}")
     config = models.variant_config(name)
     if "num_blocks" in config:
         config = {**config, "num_depths": LAYERS // config["num_blocks"]}
@@ -89,7 +80,7 @@ def build(name: str, width: int, vocabulary_size: int, length: int):
 
 
 def recalled(model, tokens, places, values, training=False):
-    """The loss of each query, (batch, pairs), and whether its value is recalled."""
+    """Returns the loss of each query, (batch, pairs), and whether it is answered."""
     encoded = model.encode(tokens, training=training)
     asked = ops.take_along_axis(encoded, places[..., None], axis=1)
     logits = model.embedding.logits(asked)
@@ -150,6 +141,18 @@ def measure(
     Raises:
       UserError: for a bad argument.
     """
+    known = [
+        variant
+        for variant in models.variants()
+        if models.can_model_language(models.variant_config(variant))
+    ]
+    for name in names:
+        if name not in known:
+            expected = known_names(name, known)
+            raise UserError(f"--models: expected one of {expected}, found {name}")
+    for width in widths:
+        if width % 2:
+            raise UserError(f"--widths: expected even numbers, found {width}")
     for length in lengths:
         if length < TOKENS_PER_PAIR or vocabulary_size < length:
             raise UserError(

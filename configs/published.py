@@ -145,8 +145,8 @@ BLEU = {
     },
 }
 
-# Schlag, Irie and Schmidhuber 2021, (validation, test), by variant and what else there
-# is: the size of the dot product, of which features of either feature map are as many.
+# Schlag, Irie and Schmidhuber 2021, (validation, test), by variant and options. A
+# number is the size of the dot product, which is how many features a key has.
 # BLEU on WMT 2014 en-de of the "big" Transformer (table 1).
 FAST_WEIGHT_BLEU = {
     "transformer": (26.6, 27.7),

@@ -34,7 +34,7 @@ def reading() -> dict:
 
 
 def plain_text() -> dict:
-    """The `data` part of a config of a plain text, segments of 256 words."""
+    """Returns the `data` part of a config of a plain text, in segments of 256 words."""
     return {
         "dataset": "plain_text",
         "source": "files",

@@ -42,8 +42,8 @@ def get_config(argument: str = "") -> ConfigDict:
         "train_name": "wiki.train.tokens",
         "validation_name": "wiki.valid.tokens",
         "test_name": "wiki.test.tokens",
-        # All that there are.
-        "vocab_size": 267_735,
+        # The 267,735 that are published, and padding.
+        "vocab_size": 267_736,
     }
     train = {
         "batch_size": 96,
@@ -51,6 +51,8 @@ def get_config(argument: str = "") -> ConfigDict:
         "accumulate_steps": 8,
         "epochs": unset(int),
         "steps": 500_000,
+        # Validation slides, too: it takes as long as 2,000 updates.
+        "validate_every": 20_000,
         "schedule": "cosine",
         "learning_rate_max": 2.5e-4,
         "warmup_steps": 2000,

@@ -93,7 +93,7 @@ class SegmentData:
         return self.config.get("documents") == "apart"
 
     def _split(self, split, batch_size):
-        """Arguments of batches."""
+        """What `Streams` and `Segments` are both made of."""
         tokens, end = self.text(split).tokens, self.tokenizer.end
         ends = np.flatnonzero(tokens == end) + 1 if self.documents_are_apart else None
         return tokens, end, batch_size, self.config.segment_length, ends
@@ -200,7 +200,7 @@ class Streams(_OneLength):
         if not self.num_batches:
             raise DataError(
                 f"train: expected a text for train.batch_size={batch_size:,} rows, "
-                f"found {len(tokens):,} tokens"
+                f"found {len(starts):,} segments of {len(tokens):,} tokens"
             )
         self.num_examples = batch_size
         self._streams = [

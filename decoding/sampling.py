@@ -77,7 +77,7 @@ def searched(model, prompts, lengths, count: int, beam_size: int, end: int):
       beam_size: hypotheses alive at a time.
 
     Returns:
-      int32 (batch, at most length + count), zeros but for the continuations.
+      int32 (batch, length + count) or fewer columns, zeros but for the continuations.
     """
     constants, num_given = model.constants(), ops.shape(prompts)[1]
     # What stands for the prompt's tokens in hypotheses: an end among them ends nothing.
@@ -92,11 +92,11 @@ def searched(model, prompts, lengths, count: int, beam_size: int, end: int):
         goes_on = following < lengths
         # One that is as long as may be ends for nothing.
         is_forced = ops.logical_or(goes_on, following >= lengths + count)
-        forced = ops.where(goes_on, filler, end)[:, None, None]
-        is_other = ops.arange(logits.shape[-1]) != forced
-        forced = ops.cast(is_other, "float32") * IMPOSSIBLE
+        forced_token = ops.where(goes_on, filler, end)[:, None, None]
+        is_refused = ops.arange(logits.shape[-1]) != forced_token
+        forced_logits = ops.cast(is_refused, "float32") * IMPOSSIBLE
         logits = ops.cast(logits, "float32")
-        return ops.where(is_forced[:, None, None], forced, logits), cache
+        return ops.where(is_forced[:, None, None], forced_logits, logits), cache
 
     hypotheses = beam_search(
         step,
@@ -109,6 +109,7 @@ def searched(model, prompts, lengths, count: int, beam_size: int, end: int):
         end=end,
     )
     tokens = ops.pad(hypotheses.tokens[:, 0], [[0, 0], [1, 0]])
+    tokens = tokens[:, : num_given + count]
     is_new = ops.arange(ops.shape(tokens)[1]) >= lengths[:, None]
     return ops.where(ops.logical_and(is_new, tokens != end), tokens, 0)
 

@@ -142,4 +142,5 @@ class TextLanguageModel(TextModel):
         """Of the largest array of a text of this length."""
         config = self._config
         rows = [config["num_heads"] * length, config["ffn_dim"], self._vocabulary_size]
-        return tf.reduce_max(rows) * length
+        beams = self._settings.get("beam_size") or 1
+        return tf.maximum(tf.reduce_max(rows) * length, beams * self._vocabulary_size)

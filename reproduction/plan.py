@@ -128,10 +128,21 @@ def _estimates(folder):
 
 
 def _kind(experiment):
-    # Singular values are the one choice that comes with weights of its own.
+    # Of profiles, singular values alone come with weights of their own.
     choices = official_choices(experiment.changes.get("model.fidelity", "paper"))
     has_more_weights = "singular_values" in choices
-    return experiment.task, experiment.variant, experiment.splits, has_more_weights
+    shapes = {
+        name: value
+        for name, value in experiment.changes.items()
+        if name.startswith(("model.", "data.")) and name != "model.fidelity"
+    }
+    return (
+        experiment.task,
+        experiment.variant,
+        experiment.splits,
+        has_more_weights,
+        str(sorted(shapes.items())),
+    )
 
 
 def _state(experiment, folder):

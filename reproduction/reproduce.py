@@ -93,6 +93,8 @@ class Reproduction:
         # What is run. More may be shown.
         self.scale = SCALES[scale].with_seeds(seeds)._replace(tunes=tune)
         if models:
+            if table in tables.OF_GIVEN_MODELS:
+                raise UserError(f"--variants: not expected beside --table={table}")
             chosen = _variants(self.scale, models)
             self.scale = self.scale._replace(variants=chosen, systems={})
         self.folder = Folder(output, scale, data_dir)

@@ -81,6 +81,10 @@ class LanguageModellingTask(Task):
             fail("variant", "a variant that is causal and decodes", config.variant)
         if config.data.memory:
             _check_memory(config)
+        decode = config.decode
+        for name in ("top_k", "top_p"):
+            if decode.get("beam_size") and decode[name] is not None:
+                fail(f"decode.{name}", "none beside decode.beam_size", decode[name])
 
     @staticmethod
     def shapes(config):
@@ -181,8 +185,8 @@ class LanguageModellingTask(Task):
 def _check_memory(config):
     """Raises `UserError` if a model can remember no text before, or would do so
     wrongly."""
-    data, config = config.data, config.model
-    by_sines = config.get("positions") == "relative-sinusoids"
+    data, model = config.data, config.model
+    by_sines = model.get("positions") == "relative-sinusoids"
     if by_sines and (data.memory_span or 0) > data.segment_length:
         fail(
             "data.memory_span",
@@ -190,14 +194,14 @@ def _check_memory(config):
             "model.positions=relative-sinusoids",
             data.memory_span,
         )
-    expected, memory = "False", attention_kind(config).memory
+    expected, memory = "False", attention_kind(model).memory
     if memory is None:
-        expected += f", since the attention {config.attention.name} has none"
-    elif memory == STATES and config.get("positions") in IN_ATTENTION:
-        expected += f" beside model.positions={config.positions}"
-    elif config.attention.get("redraw_every"):
+        expected += f", since the attention {model.attention.name} has none"
+    elif memory == STATES and model.get("positions") in IN_ATTENTION:
+        expected += f" beside model.positions={model.positions}"
+    elif model.attention.get("redraw_every"):
         expected += " where random features are redrawn"
-    elif config.attention.get("attention_normalisation"):
+    elif model.attention.get("attention_normalisation"):
         expected += " beside model.attention.attention_normalisation"
     else:
         return

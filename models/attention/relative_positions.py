@@ -47,7 +47,7 @@ class RelativePositions(abc.ABC):
         """Makes the weights of a layer whose heads have queries of `size` numbers."""
 
     def queries(self, queries):
-        """Queries as they meet keys; what `numbers` is given they are before."""
+        """The queries that meet keys; `numbers` takes them as they were before."""
         return queries
 
     @abc.abstractmethod
@@ -222,11 +222,9 @@ class RelativeSinusoids(RelativePositions):
     def products(self, units, length, size):
         width, sizes = self.num_heads * size, (length, size, self.num_distances)
         # No gradient of sines and cosines is made.
-        made = with_gradients("r W", 1, 1, (self.num_distances, width, width))
-        made = [
-            product for product in made if not product.name.endswith("left gradient")
-        ]
-        return [*made, *with_gradients("q W r", 1, units, sizes)]
+        of_kernel = (self.num_distances, width, width)
+        product, _, by_kernel = with_gradients("r W", 1, 1, of_kernel)
+        return [product, by_kernel, *with_gradients("q W r", 1, units, sizes)]
 
 
 RELATIVE_POSITIONS: dict[str, type[RelativePositions]] = {

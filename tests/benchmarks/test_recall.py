@@ -76,13 +76,15 @@ def test_a_model_learns_it():
 
 
 @pytest.mark.parametrize(
-    "name, lengths, found",
+    "name, length, width, found",
     [
-        ("transformer-linformer", [64], "--models: expected one of .*"),
-        ("transformer", [15], "--lengths: expected numbers from 16 to --vocabulary"),
-        ("transformer", [256], "--lengths: expected numbers from 16 to --vocabulary"),
+        ("transformer-linformer", 64, 16, "--models: expected one of .*"),
+        ("transformer", 15, 16, "--lengths: expected numbers from 16 to --vocabulary"),
+        ("transformer", 256, 16, "--lengths: expected numbers from 16 to --vocabulary"),
+        ("transformer", 64, 15, "--widths: expected even numbers, found 15"),
     ],
 )
-def test_what_cannot_recall_is_refused(name, lengths, found):
+def test_what_cannot_recall_is_refused_first(name, length, width, found, monkeypatch):
+    monkeypatch.setattr(recall, "train", None)
     with pytest.raises(UserError, match=found):
-        list(recall.measure([name], lengths, [16], SIZE, 100))
+        list(recall.measure(["transformer", name], [64, length], [16, width], SIZE, 9))

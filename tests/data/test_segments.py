@@ -124,7 +124,9 @@ def test_a_run_that_goes_on_sees_what_it_would_have_seen():
 
 
 def test_too_short_a_text_is_refused():
-    with pytest.raises(DataError, match="for train.batch_size=8 rows, found 5 tokens"):
+    with pytest.raises(
+        DataError, match="for train.batch_size=8 rows, found 0 segments of 5 tokens"
+    ):
         Streams(text(5), END, 8, 3)
 
 

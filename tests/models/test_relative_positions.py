@@ -30,7 +30,7 @@ from tests.models.operator_checks import (
 
 pytestmark = pytest.mark.jax
 
-# Some keys of it are farther away than distances are told apart.
+# Some keys of it are farther away than numbers and vectors are told apart.
 LENGTH = 2 * FARTHEST + 4
 EACH = pytest.mark.parametrize("positions", RELATIVE_POSITIONS)
 EACH_USE = pytest.mark.parametrize("use", ["self", "causal"])

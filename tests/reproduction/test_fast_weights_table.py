@@ -47,11 +47,16 @@ def test_a_run_has_what_its_row_says():
     assert big.make_config({}).model.attention.nu == 4
 
 
-def test_a_language_model_has_as_many_weights_as_published():
-    config = EXPERIMENTS["wikitext_103-small/transformer/seed-0"].make_config({})
-    model = build_language_model(config.model, config.data.vocab_size)
-    # 40 million; one layer shows what all have.
-    assert count_parameters(model) == pytest.approx(40e6, rel=0.1)
+def test_strengths_are_the_weights_that_the_delta_rule_has_more():
+    counts = []
+    for variant in ("transformer-linear", "transformer-delta"):
+        one = EXPERIMENTS[f"wikitext_103-small/{variant}/seed-0"]
+        config = one.make_config({})
+        counts.append(count_parameters(build_language_model(config.model, 9)))
+    # The paper says 16 K: 16 layers, 8 heads, width 128.
+    assert counts[1] - counts[0] == 16_384
+    # It says 40 M.
+    assert 35e6 < counts[0] + 128 * config.data.vocab_size < 45e6
 
 
 def test_figures_stand_beside_the_published(tmp_path):

@@ -378,6 +378,10 @@ def test_a_job_that_is_locked_is_put_off():
         (["--table=3", "--data_dir=nowhere"], "--data_dir=nowhere: expected a folder"),
         (["--table=3", "--variants=x"], "--variants: expected some of"),
         (
+            ["--table=fast-weights", "--variants=transformer"],
+            "--variants: not expected beside --table=fast-weights",
+        ),
+        (
             ["--table=5"],
             "--table=5: expected one of 2, 3, 4, figure2, fidelity, retrieval, fast-",
         ),

@@ -9,7 +9,7 @@ from common.errors import UserError
 from evaluation.run import load_run
 from tasks import TASKS
 from tests import plain_text
-from tests.models.builders import randomize
+from tests.models.builders import numpy, randomize
 from tests.runs import untrained
 from training import config as configuration
 from training.tensorflow.strategy import make_strategy
@@ -151,6 +151,32 @@ def test_a_document_that_is_apart_remembers_itself_alone(folder, variant):
     task = make_task(folder, **joined)
     loss = evaluate(task, randomize(task.build_model()))["loss"]
     assert loss != pytest.approx(found[0]["loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("variant", ["transevolve-fullff-1-linear", "transformer"])
+def test_a_row_that_begins_a_document_forgets_those_before(folder, variant):
+    changes = {**LINEAR, "variant": variant, "model.positions": "none"}
+    task = make_task(folder, **changes, **{"data.documents": "apart"})
+    model, end = randomize(task.build_model()), task.tokenizer.end
+    text = np.array([[end, 5, 6, 7], [end, 8, 5, 6]], np.int32)
+    before = {"inputs": text, "targets": np.roll(text, -1, axis=1)}
+    *_, memory = task.losses(model, before, task.initial_state(2), training=False)
+    # The second text goes on, the first one begins another.
+    text = np.array([[end, 7, 5], [6, 7, 5]], np.int32)
+    batch = {"inputs": text, "targets": np.roll(text, -1, axis=1)}
+    losses, *_ = task.losses(model, batch, memory, training=False)
+    anew, *_ = task.losses(model, batch, task.initial_state(2), training=False)
+    np.testing.assert_allclose(losses[0], anew[0], rtol=0, atol=1e-5)
+    assert np.abs(numpy(losses)[1] - numpy(anew)[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["top_k", "top_p"])
+def test_what_draws_is_refused_beside_a_search(folder, name):
+    changes = {"decode.beam_size": 2, f"decode.{name}": 1}
+    with pytest.raises(
+        UserError, match=f"decode.{name}: expected none beside decode.b"
+    ):
+        make_task(folder, **changes)
 
 
 def test_windows_that_slide_remember_nothing(folder):
