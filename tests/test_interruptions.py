@@ -136,11 +136,8 @@ def check_kills(trained, tmp_path, moments):
     return kills
 
 
-@pytest.mark.parametrize(
-    "trained",
-    ["classifier", pytest.param("translator", marks=pytest.mark.long)],
-    indirect=True,
-)
+@pytest.mark.long
+@pytest.mark.parametrize("trained", ["classifier", "translator"], indirect=True)
 def test_killed_while_saving_and_while_validating(trained, tmp_path):
     assert check_kills(trained, tmp_path, [saving, validating]) == 2
 

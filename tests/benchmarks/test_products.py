@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import models
-from models import base_of, can_encode
+from models import base_of, can_encode, variant_config
 from models.attention import causal_chunks, linear
 from models.attention.causal_chunks import CHUNK
 from models.products import operations
@@ -14,7 +14,18 @@ from tests.models.graphs import taken_operations
 from tests.shallow import representatives, shallow_variant
 
 BATCH, LENGTH = 2, 96
-NAMES = representatives()
+# One attention of each way to hold an operator; the other ones take longer together.
+QUICK = {None, "factored", "softmax", "literal", "linear", "delta", "local"}
+
+
+def _attention(name):
+    return variant_config(name).get("attention", {}).get("name")
+
+
+NAMES = [
+    pytest.param(name, marks=() if _attention(name) in QUICK else pytest.mark.long)
+    for name in representatives()
+]
 
 
 def traced_operations(model, training, length=LENGTH):

@@ -274,7 +274,9 @@ def test_an_empty_source_is_no_crash():
 
 
 @pytest.mark.parametrize(
-    "config", [SMALL, TRANSFORMER], ids=lambda c: c["architecture"]
+    "config",
+    [SMALL, pytest.param(TRANSFORMER, marks=pytest.mark.long)],
+    ids=["transevolve", "transformer"],
 )
 def test_compiles_with_static_shapes(config, recent):
     model = build(20, config)

@@ -80,7 +80,9 @@ PROMPTS = [[2], [2, 5, 6, 7], [2, *([3, 9] * 9)], [2, 4]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("temperature", [0.0, 1.5])
+@pytest.mark.parametrize(
+    "temperature", [pytest.param(0.0, marks=pytest.mark.long), 1.5]
+)
 def test_each_text_goes_on_as_alone_and_by_hand(model, temperature):
     choose = chooser(settings(temperature=temperature), seed=3)
     follow = continuing(model, choose)

@@ -20,13 +20,14 @@ ATTENTIONS = [
         {"name": name, **hyperparameters, **kind.small},
         kind,
         id=f"{key}-{name}",
-        # The Transformer reads the operators that TransEvolve reads.
-        marks=pytest.mark.long if key == "transformer" else (),
+        # The Transformer reads the operators that TransEvolve reads, and an operator's
+        # gradient is one whatever its hyperparameters.
+        marks=pytest.mark.long if key == "transformer" or number else (),
     )
     for key, architecture in ARCHITECTURES.items()
     if architecture.attentions is not None
     for name, kind in architecture.attentions.named().items()
-    for hyperparameters in kind.variants.values()
+    for number, hyperparameters in enumerate(kind.variants.values())
     if is_usual(key, {"name": name, **hyperparameters}, kind)
 ]
 WIDTH, LENGTH = 16, 5

@@ -129,7 +129,8 @@ def one_head(length, spread):
 @pytest.mark.slow
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
 @pytest.mark.parametrize("spread", [1, 200, "late"])
-@pytest.mark.parametrize("length", [3001, 4000])  # no size of chunks divides 3001
+# No size of chunks divides 3001.
+@pytest.mark.parametrize("length", [3001, pytest.param(4000, marks=pytest.mark.long)])
 def test_long_texts(length, spread, causal):
     arrays = one_head(length, spread)
     found, _ = compute(*arrays, causal)

@@ -72,7 +72,9 @@ def with_deviation(arrays, deviation):
     return {**arrays, name: np.full_like(arrays[name], deviation)}
 
 
-@pytest.mark.parametrize("use", ["self", "causal"])
+@pytest.mark.parametrize(
+    "use", [pytest.param("self", marks=pytest.mark.long), "causal"]
+)
 def test_with_many_vectors_it_is_near_a_softmax_of_unit_vectors(use):
     operator, layer = make("rfa", {"num_vectors": 4096}, use)
     deviation, mask = 1.0, padding()

@@ -33,7 +33,9 @@ def evaluate(task, model):
     return task.evaluate(model, "test", make_strategy("one_device")).scores
 
 
-@pytest.mark.parametrize("tokenizer", ["words", "bytes"])
+@pytest.mark.parametrize(
+    "tokenizer", [pytest.param("words", marks=pytest.mark.long), "bytes"]
+)
 def test_perplexity_is_a_word_s_whatever_the_tokens(folder, tokenizer):
     task = make_task(folder, **{"data.tokenizer": tokenizer})
     model = randomize(task.build_model())
