@@ -9,12 +9,12 @@ many.
 
 from collections.abc import Iterator
 
-import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
 import models
+from benchmarks.updates import updater
 from common.errors import UserError, known_names
 from common.progress import progress_bar
 from models.attention.cache import num_bytes
@@ -90,20 +90,13 @@ def recalled(model, tokens, places, values, training=False):
 def train(model, rate: float, length: int, steps: int) -> Iterator[float]:
     """Yields the share of test queries that are recalled, now and then."""
     size = model.vocabulary_size
-    optimizer = keras.optimizers.Adam(rate)
-    optimizer.build(model.trainable_variables)
+    update = updater(model, rate, recalled)
     first_of_test = TRAINING_EXAMPLES // BATCH_SIZE
 
     @tf.function
     def updates(first):
         for step in tf.range(first, tf.minimum(first + EVERY, steps)):
-            batch = sequences(length, size, BATCH_SIZE, step % first_of_test)
-            with tf.GradientTape() as tape:
-                losses, _ = recalled(model, *batch, training=True)
-                loss = tf.reduce_mean(losses)
-            variables = model.trainable_variables
-            gradients = tape.gradient(loss, [variable.value for variable in variables])
-            optimizer.apply(gradients, variables)
+            update(*sequences(length, size, BATCH_SIZE, step % first_of_test))
 
     @tf.function
     def evaluate():

@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from benchmarks.updates import updater
 from common.errors import UserError, known_names
 from common.progress import progress_bar
 from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
@@ -197,8 +198,7 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
     """
     batch_size = memory.batch_size
     model = Retrieval(memory.attention, symbols)
-    optimizer = keras.optimizers.Adam(memory.learning_rate)
-    optimizer.build(model.trainable_variables)
+    update = updater(model, memory.learning_rate, loss)
     num_queries = min(symbols, MOST_QUERIES)
 
     @tf.function
@@ -209,12 +209,7 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
                 [batch_size, 1], [2, step], 0, keys.shape[1], tf.int32
             )
             queries = tf.gather(keys, asked, axis=1, batch_dims=1)
-            with tf.GradientTape() as tape:
-                errors, _ = loss(model, keys, values, queries, training=True)
-                mean = tf.reduce_mean(errors)
-            variables = model.trainable_variables
-            gradients = tape.gradient(mean, [variable.value for variable in variables])
-            optimizer.apply(gradients, variables)
+            update(keys, values, queries)
 
     @tf.function
     def evaluate():

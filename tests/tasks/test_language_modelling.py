@@ -110,15 +110,17 @@ def test_what_cannot_model_language_is_refused(folder):
 
 
 LINEAR = {"variant": "transevolve-fullff-1-linear", "data.memory": True}
-
-
-@pytest.mark.parametrize(
+# States, and positions.
+EACH_MEMORY = pytest.mark.parametrize(
     "variant",
     [
         "transevolve-fullff-1-linear",
         pytest.param("transformer", marks=pytest.mark.long),
     ],
 )
+
+
+@EACH_MEMORY
 def test_a_memory_as_long_as_the_text_is_one_segment(folder, variant):
     changes = {**LINEAR, "variant": variant, "model.positions": "none"}
     changes["data.memory_span"] = 400
@@ -133,13 +135,7 @@ def test_a_memory_as_long_as_the_text_is_one_segment(folder, variant):
     assert loss == pytest.approx(found[0]["loss"], rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        "transevolve-fullff-1-linear",
-        pytest.param("transformer", marks=pytest.mark.long),
-    ],
-)
+@EACH_MEMORY
 def test_a_document_that_is_apart_remembers_itself_alone(folder, variant):
     changes = {**LINEAR, "variant": variant, "model.positions": "none"}
     changes |= {"data.memory_span": 400, "data.documents": "apart"}

@@ -1,0 +1,29 @@
+"""Training of what a benchmark trains itself."""
+
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+
+def updater(model, learning_rate: float, losses_of: Callable) -> Callable:
+    """Returns a function of a batch that updates a model once by Adam, in a graph.
+
+    Args:
+      model: to be trained.
+      learning_rate: of Adam.
+      losses_of: function of the model, the parts of a batch and `training`. It returns
+        losses, whose mean goes down, and something else.
+    """
+    optimizer = keras.optimizers.Adam(learning_rate)
+    optimizer.build(model.trainable_variables)
+
+    def update(*batch):
+        with tf.GradientTape() as tape:
+            losses, _ = losses_of(model, *batch, training=True)
+            loss = tf.reduce_mean(losses)
+        variables = model.trainable_variables
+        gradients = tape.gradient(loss, [variable.value for variable in variables])
+        optimizer.apply(gradients, variables)
+
+    return update
