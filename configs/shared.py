@@ -173,6 +173,7 @@ def language_modelling(
         "beam_size": unset(int),
         "batch_size": 64,
     }
+    model = {"adaptive_cutoffs": unset(tuple), **model}
     parts = {"model": model, "data": data, "train": train, "decode": decode}
     kind = "language_modelling"
     return _config(task, kind, argument, default_variant, presets, parts)

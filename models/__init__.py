@@ -284,7 +284,8 @@ def build_language_model(
 
     Args:
       config: `architecture`, a key of `ARCHITECTURES`, `hidden_dim`, and the arguments
-        of its encoder, which is causal here.
+        of its encoder, which is causal here. It may have `adaptive_cutoffs`, see
+        `LanguageModel`.
       vocabulary_size, seed, max_length: as for `build_encoder_decoder`.
 
     Returns:
@@ -294,6 +295,7 @@ def build_language_model(
       ValueError: if the attention is not causal, or cannot decode.
     """
     architecture, hidden_dim, positions, arguments = _parts(config, max_length)
+    cutoffs = arguments.pop("adaptive_cutoffs", None)
     if not can_model_language(config):
         raise ValueError(f"expected a causal model that decodes, got {dict(config)}")
     seed_of_encoder = derive_seed(seed, "encoder")
@@ -304,6 +306,7 @@ def build_language_model(
         vocabulary_size,
         hidden_dim,
         encoder,
+        cutoffs or (),
         positions=positions,
         max_length=max_length,
         seed=seed,

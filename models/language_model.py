@@ -1,9 +1,12 @@
 """Language model: embedding, causal encoder, and the embedding again."""
 
+import functools
+
 import keras
 from keras import ops
 
-from models.layers.embedding import PADDING_ID
+from models.layers.adaptive_softmax import AdaptiveEmbedding
+from models.layers.embedding import PADDING_ID, TokenEmbedding
 from models.token_model import DecodingModel
 
 
@@ -17,28 +20,40 @@ class LanguageModel(DecodingModel):
     Args:
       vocabulary_size, hidden_dim: see `TokenModel`; there are as many logits.
       encoder: causal layer with the methods of `models.stack.EncoderStack`.
+      cutoffs: of an adaptive softmax, see `AdaptiveEmbedding`; none for a softmax over
+        all words.
       **kwargs: see `TokenModel`.
     """
 
-    def __init__(self, vocabulary_size, hidden_dim, encoder, **kwargs):
+    def __init__(self, vocabulary_size, hidden_dim, encoder, cutoffs=(), **kwargs):
+        adaptive = functools.partial(AdaptiveEmbedding, cutoffs=cutoffs)
+        kwargs["embedding"] = adaptive if cutoffs else TokenEmbedding
         super().__init__(vocabulary_size, hidden_dim, [encoder], **kwargs)
+        self.cutoffs = cutoffs
 
-    def call(self, tokens, training=None, memory=None):
+    def call(self, tokens, training=None, memory=None, targets=None):
         """Logits of the token after each of (batch, length) ids.
 
         Args:
           memory: what the text before has left, as from `empty_memory`; None where none
             is kept.
+          targets: with an adaptive softmax, (batch, length) ids of those tokens, whose
+            losses it then gives and not the logits of all.
 
         Returns:
-          (batch, length, vocabulary_size). Where there is a memory, that for the text
-          after this one, too.
+          (batch, length, vocabulary_size), or `AdaptiveEmbedding.losses`. Where there
+          is a memory, that for the text after this one, too.
         """
         if memory is None:
-            return self.embedding.logits(self.encode(tokens, training))
-        x, mask = self.embedding(tokens), ops.not_equal(tokens, PADDING_ID)
-        encoded, memory = self.encoder(x, mask, training=training, memory=memory)
-        return self.embedding.logits(encoded), memory
+            encoded = self.encode(tokens, training)
+        else:
+            x, mask = self.embedding(tokens), ops.not_equal(tokens, PADDING_ID)
+            encoded, memory = self.encoder(x, mask, training=training, memory=memory)
+        if targets is None:
+            output = self.embedding.logits(encoded)
+        else:
+            output = self.embedding.losses(encoded, targets)
+        return output if memory is None else (output, memory)
 
     def empty_memory(self, batch_size, span):
         """What `call` takes and gives: nothing yet.
@@ -53,3 +68,6 @@ class LanguageModel(DecodingModel):
     def constants(self):
         """What `step` needs that no token changes."""
         return self.encoder.constants()
+
+    def get_config(self):
+        return {**super().get_config(), "cutoffs": self.cutoffs}

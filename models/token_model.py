@@ -29,6 +29,7 @@ class TokenModel(keras.Model):
       parts: layers of (batch, length, d), in the order of their names.
       positions, max_length: see `TokenEmbedding`.
       seed: of the initial weights outside the parts.
+      embedding: what makes the embedding, of a `TokenEmbedding`'s arguments.
     """
 
     parts = ("encoder",)
@@ -41,6 +42,7 @@ class TokenModel(keras.Model):
         positions=None,
         max_length=None,
         seed=0,
+        embedding=TokenEmbedding,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -49,7 +51,7 @@ class TokenModel(keras.Model):
         self.positions = positions
         self.max_length = max_length
         self.seed = seed
-        self.embedding = TokenEmbedding(
+        self.embedding = embedding(
             vocabulary_size,
             hidden_dim,
             positions,

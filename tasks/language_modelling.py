@@ -10,6 +10,7 @@ from common.fields import (
     changeable,
     fail,
     integer,
+    lengths,
     optional,
     real,
 )
@@ -57,6 +58,12 @@ class LanguageModellingTask(Task):
     higher_is_better = False
     score_names = ("perplexity", "token_perplexity", "accuracy")
     fields = {
+        "model.adaptive_cutoffs": optional(
+            lengths(
+                "Ids at which clusters of rarer words begin, for an adaptive softmax; "
+                "a softmax over all words if unset."
+            )
+        ),
         **below("data", SegmentData.FIELDS),
         "data.memory": boolean(
             "Whether a segment begins with what those before it have left, and not "
@@ -91,10 +98,13 @@ class LanguageModellingTask(Task):
         return [(config.train.batch_size, config.data.segment_length)]
 
     def build_model(self):
-        config = self.config
+        config, size = self.config, self.tokenizer.vocabulary_size
+        cutoffs = config.model.get("adaptive_cutoffs")
+        if cutoffs and max(cutoffs) >= size:
+            fail("model.adaptive_cutoffs", f"ids below {size}, the vocabulary", cutoffs)
         self._model = build_language_model(
             config.model,
-            self.tokenizer.vocabulary_size,
+            size,
             config.seed,
             config.data.segment_length + config.decode.continuation_length,
         )
@@ -124,14 +134,18 @@ class LanguageModellingTask(Task):
     def losses(self, model, batch, state, training):
         """See `Task.losses`; (batch, length) each."""
         inputs, targets = batch["inputs"], batch["targets"]
+        arguments = {"training": training}
+        if self.config.model.get("adaptive_cutoffs"):
+            arguments["targets"] = targets
         if state:
             if self.data.documents_are_apart:
                 state = self._of_documents(state, inputs[:, 0])
-            logits, state = model(inputs, training=training, memory=state)
+            output, state = model(inputs, memory=state, **arguments)
         else:
-            logits = model(inputs, training=training)
-        right = first_choice(logits) == targets
-        return cross_entropy(targets, logits), right, targets != 0, state
+            output = model(inputs, **arguments)
+        if "targets" not in arguments:
+            output = cross_entropy(targets, output), first_choice(output) == targets
+        return *output, targets != 0, state
 
     def _of_documents(self, state, first):
         """Memory without that of documents which have ended.
