@@ -8,6 +8,7 @@ memory   peak memory of the process, each model in one of its own
 decode   seconds of a beam search, with a cache and recomputing every prefix
 serve    latency and throughput of exported models, beside Python and evaluation
 features error of random features against softmax attention
+scan     the delta rule in chunks beside its rule position by position
 retrieval  how many keys and values an attention's memory holds
 recall   how much is recalled by what a model keeps of a text
 ngrams   perplexity of n-gram models of a text

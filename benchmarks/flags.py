@@ -84,6 +84,7 @@ COMMANDS = {
     "decode": [*MODELS, "beam", "batch", "recompute", "rounds", "xla"],
     "serve": [*MODELS, "task", "batch", "rounds"],
     "features": ["plot"],
+    "scan": ["lengths", "rounds", "xla"],
     "retrieval": ["setting", "symbols", "memories", "plot"],
     "recall": ["models", "lengths", "widths", "vocabulary", "steps", "plot"],
     "ngrams": ["config"],
@@ -92,6 +93,7 @@ COMMANDS = {
 }
 # Where they differ from those of `FLAGS`.
 DEFAULTS = {
+    "scan": {"lengths": ["2048"]},
     "recall": {"lengths": ["64", "128", "256"]},
     "decode": {"size": "base", "lengths": ["16", "64", "128"]},
     "serve": {"lengths": ["64", "256", "1024", "2048", "4096"], "batch": 64},
