@@ -173,7 +173,8 @@ def language_modelling(
         "beam_size": unset(int),
         "batch_size": 64,
     }
-    model = {"adaptive_cutoffs": unset(tuple), **model}
+    unset_fields = {"adaptive_cutoffs": unset(tuple), "initial_deviation": unset(float)}
+    model = {**unset_fields, **model}
     parts = {"model": model, "data": data, "train": train, "decode": decode}
     kind = "language_modelling"
     return _config(task, kind, argument, default_variant, presets, parts)

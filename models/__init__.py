@@ -285,7 +285,8 @@ def build_language_model(
     Args:
       config: `architecture`, a key of `ARCHITECTURES`, `hidden_dim`, and the arguments
         of its encoder, which is causal here. It may have `adaptive_cutoffs`, see
-        `LanguageModel`.
+        `LanguageModel`, and `initial_deviation`: that of all kernels and vectors of
+        tokens, which are drawn from a normal distribution then.
       vocabulary_size, seed, max_length: as for `build_encoder_decoder`.
 
     Returns:
@@ -296,6 +297,7 @@ def build_language_model(
     """
     architecture, hidden_dim, positions, arguments = _parts(config, max_length)
     cutoffs = arguments.pop("adaptive_cutoffs", None)
+    deviation = arguments.pop("initial_deviation", None)
     if not can_model_language(config):
         raise ValueError(f"expected a causal model that decodes, got {dict(config)}")
     seed_of_encoder = derive_seed(seed, "encoder")
@@ -314,7 +316,19 @@ def build_language_model(
         name="language_model",
     )
     model.build((None, None))
+    if deviation:
+        _draw(model, deviation, seed)
     return model
+
+
+def _draw(model, deviation, seed):
+    for weight in model.trainable_weights:
+        if weight.name.endswith(("kernel", "embeddings", "clusters")):
+            seed_of_weight = derive_seed(seed, *weight.path.split("/"))
+            normal = keras.initializers.RandomNormal(
+                stddev=deviation, seed=seed_of_weight
+            )
+            weight.assign(normal(weight.shape, weight.dtype))
 
 
 def count_parameters(model: keras.Model) -> int:

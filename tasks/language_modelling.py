@@ -64,6 +64,14 @@ class LanguageModellingTask(Task):
                 "a softmax over all words if unset."
             )
         ),
+        "model.initial_deviation": optional(
+            real(
+                "Of kernels and vectors of tokens, drawn from a normal distribution; "
+                "each layer's own if unset.",
+                1e-6,
+                10,
+            )
+        ),
         **below("data", SegmentData.FIELDS),
         "data.memory": boolean(
             "Whether a segment begins with what those before it have left, and not "
@@ -86,6 +94,9 @@ class LanguageModellingTask(Task):
     def check(config):
         if not can_model_language(config.model):
             fail("variant", "a variant that is causal and decodes", config.variant)
+        if config.model.get("initial_deviation") and config.model.get("initialization"):
+            expected = "none beside model.initialization"
+            fail("model.initial_deviation", expected, config.model.initial_deviation)
         if config.data.memory:
             _check_memory(config)
         decode = config.decode

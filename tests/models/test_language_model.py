@@ -143,3 +143,18 @@ def test_a_stream_of_100_000_tokens(name):
                 numpy(logits), numpy(of_segment)[:, -1], rtol=0, atol=1e-3
             )
     assert peaks[-1] - peaks[9] < 20_000  # kB, of 90,000 tokens
+
+
+def test_kernels_have_the_deviation_that_is_asked_for():
+    config = {**CAUSAL_CONFIGS["transformer-delta"], "hidden_dim": 128}
+    deviations = {}
+    for asked in (None, 0.02):
+        changed = {**config, "initial_deviation": asked}
+        model = build_language_model(changed, VOCABULARY_SIZE, 0, MAX_LENGTH)
+        for weight in model.trainable_weights:
+            deviations.setdefault(weight.path, []).append(np.std(numpy(weight)))
+    for path, (usual, drawn) in deviations.items():
+        if usual == 0:  # biases, and what normalisation multiplies by
+            assert drawn == 0, path
+        else:
+            assert drawn == pytest.approx(0.02, rel=0.1) and usual > 0.03, path
