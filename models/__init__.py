@@ -62,7 +62,12 @@ def base_of(name: str) -> str:
     Raises:
       KeyError: if there is none of that name.
     """
-    return _named_variants()[name].base
+    return bases()[name]
+
+
+def bases() -> dict[str, str]:
+    """{variant: see `base_of`}."""
+    return {name: named.base for name, named in _named_variants().items()}
 
 
 def in_form(name: str, attention: str) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from matplotlib.colors import to_rgb
 
-from models import base_of, variants
+from models import bases
 
 # Told apart with any colour vision, and at 3:1 or more on white.
 COLOURS = (
@@ -49,16 +49,16 @@ def look(variant: str, number: int = 0) -> Look:
       variant: its name, known or not.
       number: of its line, where it has several of other settings.
     """
-    known = variants()
-    bases = list(dict.fromkeys(map(base_of, known)))
-    if variant in known:
-        base = base_of(variant)
-        forms = [name for name in known if base_of(name) == base]
-        place, form = bases.index(base), forms.index(variant)
+    base_of = bases()
+    models = list(dict.fromkeys(base_of.values()))
+    if variant in base_of:
+        base = base_of[variant]
+        forms = [name for name in base_of if base_of[name] == base]
+        place, form = models.index(base), forms.index(variant)
     else:
         # Colours that no model of ours has.
         more, form = divmod(zlib.crc32(variant.encode()), len(DASHES))
-        place = len(bases) + more % max(1, len(COLOURS) - len(bases))
+        place = len(models) + more % max(1, len(COLOURS) - len(models))
     color = COLOURS[place % len(COLOURS)]
     # Where dashes begin again, markers differ.
     again, dashes = divmod(form + number, len(DASHES))

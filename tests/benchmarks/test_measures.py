@@ -121,8 +121,15 @@ def test_the_fit_finds_a_line():
     assert fit["largest_error"] == 0
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-@pytest.mark.parametrize("mode", ["train", "inference"])
+@pytest.mark.parametrize(
+    "mode, precision",
+    [
+        ("train", "bfloat16"),
+        ("inference", "float32"),
+        pytest.param("train", "float32", marks=pytest.mark.long),
+        pytest.param("inference", "bfloat16", marks=pytest.mark.long),
+    ],
+)
 def test_every_mode_and_precision_runs(mode, precision, monkeypatch):
     name = "transevolve-randomff-1"
     dtypes = []

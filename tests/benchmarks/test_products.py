@@ -22,8 +22,13 @@ def _attention(name):
     return variant_config(name).get("attention", {}).get("name")
 
 
+def _is_quick(name):
+    """All but what has the parts of two others together."""
+    return _attention(name) in QUICK and name != "transevolve-randomff-2"
+
+
 NAMES = [
-    pytest.param(name, marks=() if _attention(name) in QUICK else pytest.mark.long)
+    pytest.param(name, marks=() if _is_quick(name) else pytest.mark.long)
     for name in representatives()
 ]
 

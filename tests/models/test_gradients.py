@@ -14,6 +14,11 @@ from tests.shallow import is_usual
 pytestmark = pytest.mark.jax
 
 REFUSED = "expected first derivatives in reverse mode"
+# What has no gradient by hand but that of `models.attention.reading`, as `linear` has.
+READ_ALIKE = {
+    *("big-bird", "linformer", "local", "none", "rfa-gated", "sinkhorn"),
+    *("state-space", "synthesizer", "talking-heads"),
+}
 ATTENTIONS = [
     pytest.param(
         architecture.attentions,
@@ -22,7 +27,9 @@ ATTENTIONS = [
         id=f"{key}-{name}",
         # The Transformer reads the operators that TransEvolve reads, and an operator's
         # gradient is one whatever its hyperparameters.
-        marks=pytest.mark.long if key == "transformer" or number else (),
+        marks=pytest.mark.long
+        if key == "transformer" or number or name in READ_ALIKE
+        else (),
     )
     for key, architecture in ARCHITECTURES.items()
     if architecture.attentions is not None

@@ -176,17 +176,28 @@ def test_bfloat16_is_near(name, decoder):
     assert "dpfp" in name or errors.max() < 0.05
 
 
+MAPS = {
+    "elu1": {"feature_map": "elu1"},
+    "dpfp3": {"feature_map": "dpfp", "nu": 3},
+    "relu": {**FAVOR, "num_features": 32, "kernel": "relu"},
+}
+
+
 @pytest.mark.parametrize(
-    "base", ["transevolve-randomff-1", "transevolve-fullff-2", "transformer"]
-)
-@pytest.mark.parametrize(
-    "hyperparameters",
+    "base, hyperparameters",
     [
-        {"feature_map": "elu1"},
-        {"feature_map": "dpfp", "nu": 3},
-        {**FAVOR, "num_features": 32, "kernel": "relu"},
+        pytest.param(
+            *(base, hyperparameters),
+            id=f"{base}-{name}",
+            marks=() if usual == name else pytest.mark.long,
+        )
+        for base, usual in (
+            ("transevolve-randomff-1", "elu1"),
+            ("transevolve-fullff-2", "dpfp3"),
+            ("transformer", "relu"),
+        )
+        for name, hyperparameters in MAPS.items()
     ],
-    ids=["elu1", "dpfp3", "relu"],
 )
 def test_steps_are_the_full_pass(base, hyperparameters):
     """Of one block and rotations, and of what no variant has."""

@@ -138,8 +138,15 @@ def test_long_texts(length, spread, causal):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
-@pytest.mark.parametrize("spread", [1, "late"])
+@pytest.mark.parametrize(
+    "spread, causal",
+    [
+        (1, False),
+        ("late", True),
+        pytest.param(1, True, marks=pytest.mark.long),
+        pytest.param("late", False, marks=pytest.mark.long),
+    ],
+)
 def test_gradients_of_long_texts(spread, causal):
     assert_gradients(one_head(4000, spread), causal)
 

@@ -69,7 +69,9 @@ def in_segments(model, text, lengths):
     return np.concatenate(logits, axis=1), memory
 
 
-@pytest.mark.parametrize("lengths", [(9, 8), (1, 2, 14)])
+@pytest.mark.parametrize(
+    "lengths", [pytest.param((9, 8), marks=pytest.mark.long), (1, 2, 14)]
+)
 def test_segments_are_as_the_whole_text(name, lengths):
     model, text = build(name), tokens(length=LENGTH)
     found, _ = in_segments(model, text, lengths)
@@ -105,7 +107,9 @@ def test_padding_is_not_remembered(name):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("step", ["rk2", "strang"])
+@pytest.mark.parametrize(
+    "step", ["rk2", pytest.param("strang", marks=pytest.mark.long)]
+)
 @EACH_KIND
 def test_each_stage_of_a_step_remembers(name, step):
     model, text = build(name, residual_step=step), tokens(length=LENGTH)

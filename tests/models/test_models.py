@@ -88,7 +88,13 @@ MAKERS = {
 
 
 # No test changes it.
-@pytest.fixture(scope="module", params=MAKERS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.long if name == "literal" else ())
+        for name in MAKERS
+    ],
+)
 def model(request):
     return MAKERS[request.param]()
 

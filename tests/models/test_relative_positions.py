@@ -18,6 +18,7 @@ from tests.models.builders import (
     EACH_ARCHITECTURE,
     LITERAL,
     SMALL,
+    TRANSFORMER,
     build_any,
     compiled,
     numpy,
@@ -39,7 +40,11 @@ OPERATORS = {"softmax": {}, "local": {"window": 24}}
 EACH_OPERATOR = pytest.mark.parametrize("name", OPERATORS)
 EACH_LAYER = pytest.mark.parametrize(
     "architecture, name",
-    [("transformer", "softmax"), ("transevolve", "factored"), ("transformer", "local")],
+    [
+        pytest.param("transformer", "softmax", marks=pytest.mark.long),
+        ("transevolve", "factored"),
+        ("transformer", "local"),
+    ],
 )
 
 
@@ -117,7 +122,9 @@ def test_each_way_of_reading_has_the_same_gradients(name, use, positions):
 
 
 @EACH
-@EACH_USE
+@pytest.mark.parametrize(
+    "use", [pytest.param("self", marks=pytest.mark.long), "causal"]
+)
 @EACH_ARCHITECTURE
 def test_a_shifted_text_gives_the_same(config, use, positions):
     model = build_any({**config, "positions": positions, "use": use}, decoder=False)
@@ -165,7 +172,11 @@ def test_the_literal_form_has_them_too(positions):
 
 
 @EACH
-@EACH_ARCHITECTURE
+@pytest.mark.parametrize(
+    "config",
+    [SMALL, pytest.param(TRANSFORMER, marks=pytest.mark.long)],
+    ids=["transevolve", "transformer"],
+)
 def test_xla_gives_the_same(config, positions):
     options = {"use": "causal", "num_blocks": 1, "num_layers": 1}
     options = {name: options[name] for name in options if name in {*config, "use"}}

@@ -87,6 +87,8 @@ def test_the_fast_form_equals_equation_9(name):
 )
 def test_another_step_gives_something_else(config):
     source = tokens(length=9)
+    one_layer = {"num_blocks": 1, "num_depths": 1, "num_layers": 1}
+    config = config | {name: one_layer[name] for name in one_layer if name in config}
     outputs = [
         numpy(build_any({**config, "residual_step": name}, decoder=False)(source))
         for name in (None, *RESIDUAL_STEPS)
