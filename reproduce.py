@@ -44,10 +44,13 @@ REPORT = flags.DEFINE_string(
     "report", None, "Write report.html of the runs in this folder, and stop."
 )
 FIGURE = flags.DEFINE_enum(
-    "figure", None, ["evolution"], "Draw this of --workdir and --text, and stop."
+    "figure",
+    None,
+    ["evolution", "drift"],
+    "Draw this of --workdir, the evolution of --text, and stop.",
 )
 WORKDIR = flags.DEFINE_string("workdir", None, "Of the run that --figure draws.")
-TEXT = flags.DEFINE_string("text", None, "That --figure shows to the model.")
+TEXT = flags.DEFINE_string("text", None, "Whose evolution --figure draws.")
 # The process of each run makes it.
 cli.define_strategy("auto", "one_device", "mirrored", "tpu")
 
@@ -127,18 +130,26 @@ def _report():
 def _figure():
     from common.paths import make_path
     from common.paths import check_writable_file
+    from analysis import drift_picture, evolution_picture
+    from analysis.drift import drift
     from analysis.evolution import evolution
-    from analysis.evolution_picture import draw
     from evaluation.run import load_run
 
-    for flag in (WORKDIR, TEXT):
+    shows_text = FIGURE.value == "evolution"
+    for flag in (WORKDIR, TEXT) if shows_text else (WORKDIR,):
         if flag.value is None:
             raise UserError(f"--{flag.name}: expected beside --figure")
+    if TEXT.value is not None and not shows_text:
+        raise UserError("--text: not expected beside --figure=drift")
     flag = OUTPUT if OUTPUT.present else WORKDIR
-    path = make_path(flag.value, f"--{flag.name}") / "evolution.png"
+    path = make_path(flag.value, f"--{flag.name}") / f"{FIGURE.value}.png"
     check_writable_file(path, f"--{flag.name}")
     run = load_run(WORKDIR.value)
-    print(draw(evolution(run, TEXT.value), run.config.variant, path))
+    if shows_text:
+        shown = evolution(run, TEXT.value)
+        print(evolution_picture.draw(shown, run.config.variant, path))
+    else:
+        print(drift_picture.draw(drift(run), run.config.variant, path))
     print(path)
 
 

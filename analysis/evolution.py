@@ -70,13 +70,7 @@ def evolution(run: Run, text: str) -> Evolution:
       UserError: if the run is none of TransEvolve with a softmax, or the text has no
         token.
     """
-    is_transevolve = isinstance(getattr(run.model, "encoder", None), TransEvolveEncoder)
-    softmaxes = ("factored", "literal")
-    if not is_transevolve or run.config.model.attention.name not in softmaxes:
-        raise UserError(
-            f"--workdir={run.workdir}: expected a TransEvolve run with a softmax, "
-            f"found {run.config.variant}"
-        )
+    model = factored_model(run)
     # Bytes that are not UTF-8 reach a flag as surrogates.
     encoded = text.encode(errors="surrogateescape")
     ids = run.text_model.outputs("encode", [encoded])[0]["ids"]
@@ -88,15 +82,28 @@ def evolution(run: Run, text: str) -> Evolution:
         raise UserError(
             f"--text: expected a text with tokens of the model, found {text[:50]!r}"
         )
-    model = run.model
-    if run.config.model.attention.name != "factored":  # whose state has E and b^l
-        model = with_attention(model, "factored")
     x, evolved = model.embedding(ids[None]), []
     for block in model.encoder.layers:
         evolved.append(_follow(block, x, real))
         x = block(x, real[None], training=False)
     rotations = run.config.model.feed_forward == "rotation"
     return Evolution(run.tokenizer.names(ids[real]), evolved, rotations)
+
+
+def factored_model(run: Run):
+    """The run's model in the form whose state has E and b^l.
+
+    Raises:
+      UserError: if the run is none of TransEvolve with a softmax.
+    """
+    is_transevolve = isinstance(getattr(run.model, "encoder", None), TransEvolveEncoder)
+    name = run.config.model.attention.name if is_transevolve else None
+    if name not in ("factored", "literal"):
+        raise UserError(
+            f"--workdir={run.workdir}: expected a TransEvolve run with a softmax, "
+            f"found {run.config.variant}"
+        )
+    return run.model if name == "factored" else with_attention(run.model, "factored")
 
 
 def _follow(block, x, real):

@@ -84,8 +84,8 @@ class AdaptiveEmbedding(TokenEmbedding):
         x = ops.reshape(x, (-1, self.hidden_dim))
         head, *tails = self._tables()
         clusters = self._cluster_logits(x)
-        own_vectors = ops.take(ops.cast(self.embeddings, x.dtype), targets, axis=0)
-        target_logits = ops.cast(ops.sum(x * own_vectors, axis=-1), "float32")
+        vectors = ops.take(ops.cast(self.embeddings, x.dtype), targets, axis=0)
+        target_logits = ops.cast(ops.sum(x * vectors, axis=-1), "float32")
 
         total, best, first = _log_sums(x, head)
         best_in_head = best

@@ -64,15 +64,20 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
         return x if memory is None else (x, state.left())
 
     def _depths(self, x, read, training=None):
-        """Moves (batch, length, width) through all depths.
+        """Moves (batch, length, width) through all depths; `read` is that of `move`."""
+        for depth in range(self.num_depths):
+            x = self.move(depth, x, read, training)
+        return self.output_norm(x)
+
+    def move(self, depth, x, read, training=None):
+        """Gives X^(l+1) of X^l, (batch, length, width) both.
 
         Args:
+          depth: l, from 0.
           read: function of the number of a read and of its values.
         """
-        for depth in range(self.num_depths):
-            attend = self._attend(depth, read, training)
-            x = self._step(x, (attend, self._feed_forward(depth, training)))
-        return self.output_norm(x)
+        attend = self._attend(depth, read, training)
+        return self._step(x, (attend, self._feed_forward(depth, training)))
 
     def _attend(self, depth, read, training):
         """The increment of attention, of (batch, length, width)."""

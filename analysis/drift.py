@@ -1,0 +1,188 @@
+"""How far evolved attention drifts from attention that is computed anew.
+
+Equation 9 takes the scores A0 of a block's input X^0, corrected by T^l, for those that
+depth l would have of its own input X^l. The paper expects the error to grow with the
+depth, and does not measure it (section 7, "Different degrees of temporal evolution").
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from keras import ops
+
+from analysis.evolution import factored_model
+from common.errors import UserError
+from common.progress import progress_bar
+from evaluation.run import Run
+from models.attention.heads import split_heads
+from models.layers.embedding import PADDING_ID
+from models.transformer.encoder import TransformerEncoder
+
+# Attention weights that stand for those of X^l, by what they are called in a picture.
+EVOLVED, UNCHANGED, FITTED = "evolved by T^l", "as at depth 1", "best w"
+FITTING_STEPS = 500
+
+
+class Drift(NamedTuple):
+    """Distances from the attention weights of X^l, for each of some texts.
+
+    A distance is |R' - R| / |R|, in Frobenius' norm over a text's queries and keys. R
+    has the weights that a block's or a layer's own kernels give of X^l.
+
+    Attributes:
+      distances: {what stands for R: (blocks, depths, heads, texts)}. `EVOLVED` is the
+        E_ij w^l_j of equation 9, with rows that sum to one; a Transformer has none.
+        `UNCHANGED` is E, of the block's input, or of the first layer's. `FITTED` is
+        E_ij w_j with the w of which the rows have the least divergence from R's. It
+        says how near any re-weighting of keys may come.
+    """
+
+    distances: dict[str, np.ndarray]
+
+
+def drift(run: Run, texts: int = 64) -> Drift:
+    """Measures the drift in a trained encoder.
+
+    Args:
+      run: of TransEvolve with a softmax, or of a Transformer with one.
+      texts: of the validation data, the first ones.
+
+    Raises:
+      UserError: if the run is none of these, or its data cannot be had.
+    """
+    measure = _of_transevolve
+    if isinstance(getattr(run.model, "encoder", None), TransformerEncoder):
+        measure, model = _of_transformer, run.model
+        config = run.config.model
+        if config.attention.name != "softmax" or config.get("norm") == "post":
+            expected = "a softmax, normalised before each sum"
+            raise UserError(
+                f"--workdir={run.workdir}: expected a Transformer with {expected}, "
+                f"found {run.config.variant}"
+            )
+    else:
+        model = factored_model(run)
+    if run.config.model.get("positions") not in (None, "learned", "none"):
+        raise UserError(
+            f"--workdir={run.workdir}: expected positions in the embedding alone, "
+            f"found model.positions={run.config.model.positions}"
+        )
+    by_text = []
+    with progress_bar(total=texts, desc="drift", unit=" texts") as bar:
+        for ids in _texts(run, texts):
+            by_text.append(measure(model, ids[None]))
+            bar.update()
+    return Drift(
+        {name: np.stack([one[name] for one in by_text], axis=-1) for name in by_text[0]}
+    )
+
+
+def _texts(run, count):
+    """Their ids, without padding."""
+    for batch in run.task.evaluation_batches("validation").evaluate():
+        for ids in np.asarray(batch["inputs"]):
+            real = ids[ids != PADDING_ID]
+            if len(real) and count > 0:
+                count -= 1
+                yield real
+        if not count:
+            return
+
+
+def _of_transevolve(model, ids):
+    x, measured = model.embedding(ids), []
+    for block in model.encoder.layers:
+        state = block.attention(x, x, training=False)
+        start, depths = _rows(state), []
+        biases = _biases(state, block)
+        for depth in range(block.num_depths):
+            anew = block.attention(x, x, training=False)
+            exact = _weighted(_rows(anew), _biases(anew, block)[depth])
+            depths.append(
+                {
+                    EVOLVED: distance(_weighted(start, biases[depth]), exact),
+                    **_without_evolution(start, exact),
+                }
+            )
+            x = block.move(
+                depth,
+                x,
+                lambda i, v, state=state, block=block: block.attention.read(
+                    state, i, v
+                ),
+            )
+        x = block.output_norm(x)
+        measured.append(depths)
+    return _stacked(measured)
+
+
+def _of_transformer(model, ids):
+    x, rows = model.embedding(ids), []
+    for layer in model.encoder.layers:
+        attention = layer.attention
+        normalised = layer.attention_norm(x)
+        projected = ops.split(attention.query_key_value(normalised), 3, axis=-1)
+        queries, keys = (split_heads(y, layer.num_heads) for y in projected[:2])
+        scores = attention.scale * ops.matmul(queries, ops.swapaxes(keys, -1, -2))
+        if attention.causal:
+            visible = np.tri(ids.shape[1], dtype=bool)
+            scores = ops.where(visible, scores, -1e9)
+        rows.append(_numpy(ops.softmax(scores))[0])
+        x = layer(x, training=False)
+    return _stacked([[_without_evolution(rows[0], exact) for exact in rows]])
+
+
+def _without_evolution(start, exact):
+    return {
+        UNCHANGED: distance(start, exact),
+        FITTED: distance(fitted(start, exact), exact),
+    }
+
+
+def _stacked(measured):
+    return {
+        name: np.array([[depth[name] for depth in block] for block in measured])
+        for name in measured[0][0]
+    }
+
+
+def _rows(state):
+    """E of a state, (heads, queries, keys), rows that sum to one."""
+    kernel = _numpy(state.parts[0])[0]
+    return kernel / kernel.sum(axis=-1, keepdims=True)
+
+
+def _biases(state, block):
+    """b^l of each depth's first read, (depths, heads, keys)."""
+    reads = list(state.reads.values())[:: len(block.offsets)]
+    return np.stack([_numpy(read.biases)[0, :, :, 0] for read in reads])
+
+
+def _weighted(rows, biases):
+    weights = np.exp(biases - biases.max(axis=-1, keepdims=True))
+    weighted = rows * weights[:, None]
+    return weighted / weighted.sum(axis=-1, keepdims=True)
+
+
+def distance(rows, exact) -> np.ndarray:
+    """|R' - R| / |R| of each head, (heads,), of (heads, queries, keys)."""
+    difference = np.linalg.norm(rows - exact, axis=(-2, -1))
+    return difference / np.linalg.norm(exact, axis=(-2, -1))
+
+
+def fitted(rows, exact) -> np.ndarray:
+    """E_ij w_j, rows summing to one, with the least divergence of R from it.
+
+    Each step of iterative scaling multiplies w_j by what key j receives in R, over what
+    it receives now. The sum of the divergences of rows never grows.
+    """
+    received = exact.sum(axis=-2)
+    for _ in range(FITTING_STEPS):
+        weights = received / np.maximum(rows.sum(axis=-2), 1e-30)
+        rows = rows * weights[:, None]
+        rows = rows / rows.sum(axis=-1, keepdims=True)
+    return rows
+
+
+def _numpy(tensor):
+    return ops.convert_to_numpy(ops.cast(tensor, "float32")).astype("float64")
