@@ -18,8 +18,8 @@ from models.attention.heads import split_heads
 from models.layers.embedding import PADDING_ID
 from models.transformer.encoder import TransformerEncoder
 
-# Attention weights that stand for those of X^l, by what they are called in a picture.
-EVOLVED, UNCHANGED, FITTED = "evolved by T^l", "as at depth 1", "best w"
+# What stands for the attention weights of X^l, as a picture says it.
+EVOLVED, ALONE, FITTED = "E and T^l", "E alone", "E and the best w"
 FITTING_STEPS = 500
 
 
@@ -32,7 +32,7 @@ class Drift(NamedTuple):
     Attributes:
       distances: {what stands for R: (blocks, depths, heads, texts)}. `EVOLVED` is the
         E_ij w^l_j of equation 9, with rows that sum to one; a Transformer has none.
-        `UNCHANGED` is E, of the block's input, or of the first layer's. `FITTED` is
+        `ALONE` is E, of the block's input, or of the first layer's. `FITTED` is
         E_ij w_j with the w of which the rows have the least divergence from R's. It
         says how near any re-weighting of keys may come.
     """
@@ -134,7 +134,7 @@ def _of_transformer(model, ids):
 
 def _without_evolution(start, exact):
     return {
-        UNCHANGED: distance(start, exact),
+        ALONE: distance(start, exact),
         FITTED: distance(fitted(start, exact), exact),
     }
 

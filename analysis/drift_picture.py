@@ -3,13 +3,13 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.drift import EVOLVED, FITTED, UNCHANGED, Drift
+from analysis.drift import ALONE, EVOLVED, FITTED, Drift
 from common.paths import make_path
 from reporting.palette import COLOURS, MARKERS
 from reporting.png import write_png
 from reporting.tables import markdown_table
 
-PLACES = {EVOLVED: 0, UNCHANGED: 1, FITTED: 2}
+PLACES = {EVOLVED: 0, ALONE: 1, FITTED: 2}
 
 
 def draw(drift: Drift, title: str, path) -> str:

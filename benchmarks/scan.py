@@ -63,7 +63,7 @@ def in_chunks(queries, keys, strengths, values):
 
 
 def by_positions(*given):
-    """The same as equations 20 to 25 of Schlag, Irie and Schmidhuber 2021 have it."""
+    """Gives what `in_chunks` gives, by equations 20 to 25 of Schlag et al. 2021."""
 
     length = given[0].shape[2]
     arrays = [ops.transpose(x[0], (1, 0, 2)) for x in given]
@@ -105,7 +105,7 @@ def _trained(form):
 
 
 def _compiled(function, given, xla):
-    """A call that is done when it returns."""
+    """Returns a function that has computed when it returns."""
     compiled = tf.function(function, jit_compile=xla)
 
     def call():

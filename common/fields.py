@@ -83,13 +83,13 @@ def text(help: str) -> Field:
     return Field(help, "a text", lambda x: isinstance(x, str) and bool(x))
 
 
-def lengths(help: str) -> Field:
+def lengths(help: str, may_be_empty: bool = False) -> Field:
     """Whole numbers above 0, each larger than the one before."""
 
     def accepts(value):
         return (
             isinstance(value, tuple | list)
-            and len(value) > 0
+            and (may_be_empty or len(value) > 0)
             and all(_is_whole(x) and x > 0 for x in value)
             and list(value) == sorted(set(value))
         )

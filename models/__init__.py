@@ -28,6 +28,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "bag-of-words": BAG_OF_WORDS,
 }
 DTYPES = ("float32", "mixed_bfloat16")
+VECTORS_OF_TOKENS = ("embeddings", "clusters")
 # What the `model` part of a config holds for every architecture.
 FIELDS = {
     "hidden_dim": integer("d, the width.", maximum=65_536),
@@ -66,7 +67,7 @@ def base_of(name: str) -> str:
 
 
 def bases() -> dict[str, str]:
-    """{variant: see `base_of`}."""
+    """Maps each variant to what `base_of` gives."""
     return {name: named.base for name, named in _named_variants().items()}
 
 
@@ -290,8 +291,8 @@ def build_language_model(
     Args:
       config: `architecture`, a key of `ARCHITECTURES`, `hidden_dim`, and the arguments
         of its encoder, which is causal here. It may have `adaptive_cutoffs`, see
-        `LanguageModel`, and `initial_deviation`: that of all kernels and vectors of
-        tokens, which are drawn from a normal distribution then.
+        `LanguageModel`, and `initial_deviation`, the standard deviation of a normal
+        distribution from which projections and vectors of tokens are drawn.
       vocabulary_size, seed, max_length: as for `build_encoder_decoder`.
 
     Returns:
@@ -328,7 +329,7 @@ def build_language_model(
 
 def _draw(model, deviation, seed):
     for weight in model.trainable_weights:
-        if weight.name.endswith(("kernel", "embeddings", "clusters")):
+        if weight.name.endswith("kernel") or weight.name in VECTORS_OF_TOKENS:
             seed_of_weight = derive_seed(seed, *weight.path.split("/"))
             normal = keras.initializers.RandomNormal(
                 stddev=deviation, seed=seed_of_weight

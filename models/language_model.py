@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from models.layers.adaptive_softmax import AdaptiveEmbedding
-from models.layers.embedding import PADDING_ID, TokenEmbedding
+from models.layers.embedding import PADDING_ID
 from models.token_model import DecodingModel
 
 
@@ -26,8 +26,9 @@ class LanguageModel(DecodingModel):
     """
 
     def __init__(self, vocabulary_size, hidden_dim, encoder, cutoffs=(), **kwargs):
-        adaptive = functools.partial(AdaptiveEmbedding, cutoffs=cutoffs)
-        kwargs["embedding"] = adaptive if cutoffs else TokenEmbedding
+        if cutoffs:
+            adaptive = functools.partial(AdaptiveEmbedding, cutoffs=cutoffs)
+            kwargs["embedding"] = adaptive
         super().__init__(vocabulary_size, hidden_dim, [encoder], **kwargs)
         self.cutoffs = cutoffs
 

@@ -29,7 +29,7 @@ class TokenModel(keras.Model):
       parts: layers of (batch, length, d), in the order of their names.
       positions, max_length: see `TokenEmbedding`.
       seed: of the initial weights outside the parts.
-      embedding: what makes the embedding, of a `TokenEmbedding`'s arguments.
+      embedding: a function of a `TokenEmbedding`'s arguments that returns one.
     """
 
     parts = ("encoder",)

@@ -61,14 +61,15 @@ class LanguageModellingTask(Task):
         "model.adaptive_cutoffs": optional(
             lengths(
                 "Ids at which clusters of rarer words begin, for an adaptive softmax; "
-                "a softmax over all words if unset."
+                "a softmax over all words if unset or ().",
+                may_be_empty=True,
             )
         ),
         "model.initial_deviation": optional(
             real(
-                "Of kernels and vectors of tokens, drawn from a normal distribution; "
-                "each layer's own if unset.",
-                1e-6,
+                "Standard deviation of the normal distribution from which projections "
+                "and vectors of tokens are drawn; each layer's own if unset or 0.",
+                0,
                 10,
             )
         ),

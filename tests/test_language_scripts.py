@@ -17,14 +17,13 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(data):
-    """A run that has been stopped and taken up again, with all that a run may have."""
+    """A run that has been stopped and taken up again."""
     flags = {
         **plain_text.CHANGES,
         "data.dir": data,
         "data.cache_dir": data / "cache",
         "data.memory": True,
         "model.positions": "none",
-        "model.adaptive_cutoffs": "(6,10)",
     }
     for steps in (30, 60):
         flags["train.steps"] = steps

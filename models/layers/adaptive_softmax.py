@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from models.gradients import custom_gradient
-from models.layers.embedding import TokenEmbedding
+from models.layers.embedding import PADDING_ID, TokenEmbedding
 from models.seeds import derive_seed
 
 # Products with a table that are held at once.
@@ -67,45 +67,46 @@ class AdaptiveEmbedding(TokenEmbedding):
         return self.logits(x)
 
     def losses(self, x, targets):
-        """What `logits` gives of some words, without the products of all.
+        """Gives the losses of targets, and says which are the likeliest words.
 
         A cluster's words are multiplied only where the target is one of them, or where
-        one may be the likeliest word. Products are made anew for the gradient.
+        one of them may be the likeliest word. Products are made anew for the gradient.
 
         Args:
-          x: (batch, n, d), of static shape.
+          x: (batch, n, d).
           targets: int32 (batch, n), ids.
 
         Returns:
           Cross-entropy, float32 (batch, n), and bool (batch, n), whether the target is
-          the likeliest word.
+          the likeliest word. Where the target is padding they mean nothing.
         """
-        shape, targets = targets.shape, ops.reshape(targets, (-1,))
+        shape, targets = ops.shape(targets), ops.reshape(targets, (-1,))
         x = ops.reshape(x, (-1, self.hidden_dim))
-        head, *tails = self._tables()
-        clusters = self._cluster_logits(x)
-        vectors = ops.take(ops.cast(self.embeddings, x.dtype), targets, axis=0)
-        target_logits = ops.cast(ops.sum(x * vectors, axis=-1), "float32")
-
-        total, best, first = _log_sums(x, head)
+        is_real = targets != PADDING_ID
+        head, *clusters = self._tables()
+        cluster_logits = self._cluster_logits(x)
+        table = ops.cast(self.embeddings, x.dtype)
+        products = ops.cast(x, "float32") * ops.cast(
+            ops.take(table, targets, axis=0), "float32"
+        )
+        log_probs = ops.sum(products, axis=-1)
+        total, best, first = _log_sums(x, head, is_real)
         best_in_head = best
-        log_probs = target_logits
         bounds = [*self.cutoffs, self.vocabulary_size]
-        for i, tail in enumerate(tails):
-            logit, start = clusters[:, i], bounds[i]
+        for i, cluster in enumerate(clusters):
+            logit, start = cluster_logits[:, i], bounds[i]
             is_target = ops.logical_and(targets >= start, targets < bounds[i + 1])
             is_needed = ops.logical_or(is_target, logit > best_in_head)
-            tail_total, tail_best, tail_first = _log_sums(x, tail, is_needed)
-            log_probs += ops.where(is_target, logit - tail_total, 0.0)
-            tail_best += logit - tail_total
-            is_better = ops.logical_and(is_needed, tail_best > best)
-            best = ops.where(is_better, tail_best, best)
-            first = ops.where(is_better, tail_first + start, first)
-        total = ops.logaddexp(total, ops.logsumexp(clusters, axis=-1))
-        return (
-            ops.reshape(total - log_probs, shape),
-            ops.reshape(first == targets, shape),
-        )
+            is_needed = ops.logical_and(is_needed, is_real)
+            of_cluster, cluster_best, cluster_first = _log_sums(x, cluster, is_needed)
+            log_probs += ops.where(is_target, logit - of_cluster, 0.0)
+            cluster_best += logit - of_cluster
+            is_better = ops.logical_and(is_needed, cluster_best > best)
+            best = ops.where(is_better, cluster_best, best)
+            first = ops.where(is_better, cluster_first + start, first)
+        total = ops.logaddexp(total, ops.logsumexp(cluster_logits, axis=-1))
+        losses, is_first = total - log_probs, first == targets
+        return ops.reshape(losses, shape), ops.reshape(is_first, shape)
 
     def _tables(self):
         table = ops.cast(self.embeddings, self.compute_dtype)
@@ -119,7 +120,7 @@ class AdaptiveEmbedding(TokenEmbedding):
         return {**super().get_config(), "cutoffs": self.cutoffs}
 
 
-def _log_sums(x, table, is_needed=None):
+def _log_sums(x, table, is_needed):
     """Of rows' products with a table, the logarithm of the sum of their exponentials,
     the largest, and which that is.
 
@@ -129,26 +130,24 @@ def _log_sums(x, table, is_needed=None):
     Args:
       x: (rows, d).
       table: (words, d).
-      is_needed: bool (rows,), all if not given.
+      is_needed: bool (rows,).
 
     Returns:
       float32, float32 and int32 (rows,). The second has no gradient.
     """
-    rows, width = x.shape
-    height = max(1, min(rows, TILE // table.shape[0]))
-    filler = -rows % height
-    if is_needed is None:
-        is_needed = ops.ones((rows,), "bool")
+    rows, width = ops.shape(x)
+    height = max(1, TILE // table.shape[0])
+    if x.shape[0] is not None:
+        height = min(rows, height)
     number = ops.sum(ops.cast(is_needed, "int32"))
     order = ops.argsort(ops.cast(ops.logical_not(is_needed), "int32"))
-    tiles = ops.pad(ops.take(x, order, axis=0), [[0, filler], [0, 0]])
+    # Rows are padded by the first one.
+    places = ops.arange(rows + -rows % height) % rows
+    tiles = ops.take(x, ops.take(order, places, axis=0), axis=0)
     tiles = ops.reshape(tiles, (-1, height, width))
     results = _of_tiles(tiles, table, (number + height - 1) // height)
-    places = ops.argsort(order)
-    total, best, first = (
-        ops.take(ops.reshape(x, (-1,)), places, axis=0) for x in results
-    )
-    return total, ops.stop_gradient(best), first
+    back = ops.argsort(order)
+    return tuple(ops.take(ops.reshape(x, (-1,)), back, axis=0) for x in results)
 
 
 def _of_tiles(tiles, table, number):
@@ -162,18 +161,18 @@ def _of_tiles(tiles, table, number):
     def results(tiles, table, number):
         def forward(i, total, best, first):
             _, logits = products(tiles, table, i)
-            largest = ops.max(logits, axis=-1)
-            exponentials = ops.exp(logits - largest[:, None])
-            tile_total = ops.log(ops.sum(exponentials, axis=-1)) + largest
-            choice = ops.cast(ops.argmax(logits, axis=-1), "int32")
+            largest = ops.max(logits, axis=-1, keepdims=True)
+            tile_total = ops.log(ops.sum(ops.exp(logits - largest), axis=-1))
+            # The first of the largest; Keras's own search is slow on TensorFlow.
+            choice = ops.cast(ops.argmax(logits >= largest, axis=-1), "int32")
             return (
-                i + 1,
-                _put(total, i, tile_total),
-                _put(best, i, largest),
+                _next(i, tile_total),
+                _put(total, i, tile_total + largest[:, 0]),
+                _put(best, i, largest[:, 0]),
                 _put(first, i, choice),
             )
 
-        empty = ops.zeros(tiles.shape[:2], "float32")
+        empty = ops.zeros(ops.shape(tiles)[:2], "float32")
         start = (ops.zeros((), "int32"), empty, empty, ops.cast(empty, "int32"))
         _, total, best, first = ops.while_loop(lambda i, *_: i < number, forward, start)
 
@@ -183,24 +182,32 @@ def _of_tiles(tiles, table, number):
                 slopes = ops.take(d_total, i, axis=0)[:, None]
                 d_logits = ops.exp(logits - ops.take(total, i, axis=0)[:, None])
                 d_logits = ops.cast(d_logits * slopes, rows.dtype)
-                return (
-                    i + 1,
-                    _put(d_tiles, i, ops.matmul(d_logits, table)),
-                    d_table + ops.matmul(ops.transpose(d_logits), rows),
-                )
+                by_table = ops.matmul(ops.transpose(d_logits), rows)
+                d_table = d_table + ops.cast(by_table, "float32")
+                d_rows = ops.matmul(d_logits, table)
+                return _next(i, d_table[0]), _put(d_tiles, i, d_rows), d_table
 
-            start = (
-                ops.zeros((), "int32"),
-                ops.zeros_like(tiles),
-                ops.zeros_like(table),
-            )
+            zeros = ops.zeros_like(tiles), ops.zeros_like(table, dtype="float32")
+            start = (ops.zeros((), "int32"), *zeros)
             _, d_tiles, d_table = ops.while_loop(lambda i, *_: i < number, add, start)
-            return d_tiles, d_table, None
+            return d_tiles, ops.cast(d_table, table.dtype), None
 
         return (total, best, first), backward
 
     return results(tiles, table, number)
 
 
+def _next(i, after):
+    """Gives i + 1 once an array of tile i is made; TensorFlow would hold ten tiles."""
+    return i + 1 + ops.minimum(ops.cast(ops.isfinite(after[0]), "int32"), 0)
+
+
 def _put(x, i, value):
-    return ops.scatter_update(x, ops.reshape(i, (1, 1)), value[None])
+    """Gives the array with another value at i of its first axis.
+
+    By a choice, and not by scattering, for which TensorFlow goes to the CPU where
+    operations are deterministic.
+    """
+    here = ops.arange(ops.shape(x)[0]) == i
+    here = ops.reshape(here, (-1, *[1] * (len(x.shape) - 1)))
+    return ops.where(here, value[None], x)

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.image import imread
 
 from analysis import drift as drifts
-from analysis.drift import EVOLVED, FITTED, UNCHANGED, drift
+from analysis.drift import ALONE, EVOLVED, FITTED, drift
 from analysis.drift_picture import draw
 from common.errors import UserError
 from evaluation.run import load_run
@@ -65,11 +65,11 @@ def test_it_grows_from_nothing(tmp_path):
     run = open_run(tmp_path, "transevolve-fullff-2", **{"model.num_depths": 3})
     randomize(run.model)
     measured = drift(run, 2).distances
-    assert set(measured) == {EVOLVED, UNCHANGED, FITTED}
+    assert set(measured) == {EVOLVED, ALONE, FITTED}
     evolved = measured[EVOLVED]
     assert evolved.shape == (2, 3, 2, 2)
     np.testing.assert_allclose(evolved[:, 0], 0, atol=1e-6)
-    assert evolved[:, 1:].min() > 1e-3 and measured[UNCHANGED].min() > 1e-3
+    assert evolved[:, 1:].min() > 1e-3 and measured[ALONE].min() > 1e-3
     # What w alone can do is done.
     np.testing.assert_allclose(measured[FITTED][:, 0], 0, atol=1e-2)
 
@@ -80,7 +80,7 @@ def test_a_transformer_has_the_rows_that_it_reads(tmp_path, monkeypatch):
     model, rows = randomize(run.model), []
     monkeypatch.setattr(drifts, "distance", lambda _, exact: rows.append(exact) or 0)
     measured = drift(run, 1).distances
-    assert set(measured) == {UNCHANGED, FITTED}
+    assert set(measured) == {ALONE, FITTED}
     (ids,) = drifts._texts(run, 1)
     x = model.embedding(ids[None])
     for layer, exact in zip(model.encoder.layers, rows[::2], strict=True):
@@ -107,7 +107,7 @@ def test_fitted_weights_are_recovered():
 
 def test_a_picture_and_a_table(tmp_path):
     random = np.random.default_rng(0)
-    names = (EVOLVED, UNCHANGED, FITTED)
+    names = (EVOLVED, ALONE, FITTED)
     measured = {name: random.uniform(0, 1, (2, 3, 4, 5)) for name in names}
     table = draw(drifts.Drift(measured), "a run", tmp_path / "drift.png")
     assert imread(tmp_path / "drift.png").std() > 0

@@ -36,7 +36,7 @@ def embedding_and_inputs(cutoffs):
     for weight in layer.weights:
         weight.assign(draw.normal(size=weight.shape))
     x = draw.normal(size=(2, 50, WIDTH)).astype("float32")
-    return layer, x, draw.integers(0, WORDS, (2, 50)).astype("int32")
+    return layer, x, draw.integers(1, WORDS, (2, 50)).astype("int32")
 
 
 def probabilities(layer, x):
@@ -118,3 +118,30 @@ def test_a_model_is_made_anew_from_its_config():
 def test_cutoffs_that_part_nothing_are_refused(cutoffs):
     with pytest.raises(ValueError, match="increasing cutoffs from 1 to 39"):
         AdaptiveEmbedding(WORDS, WIDTH, cutoffs=cutoffs)
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="sizes are static elsewhere"
+)
+def test_a_batch_size_may_be_known_only_when_it_runs():
+    import tensorflow as tf
+
+    layer, x, targets = embedding_and_inputs(CUTOFFS[1])
+    specs = [tf.TensorSpec([None, 50, WIDTH]), tf.TensorSpec([None, 50], "int32")]
+    compiled = tf.function(layer.losses, input_signature=specs)
+    for found, expected in zip(
+        compiled(x, targets), layer.losses(x, targets), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_mixed_precision_is_near():
+    layer, x, targets = embedding_and_inputs(CUTOFFS[1])
+    mixed = AdaptiveEmbedding(WORDS, WIDTH, cutoffs=CUTOFFS[1], dtype="mixed_bfloat16")
+    mixed.build((None, None))
+    mixed.set_weights(layer.get_weights())
+    losses, _ = mixed.losses(keras.ops.cast(x, "bfloat16"), targets)
+    assert keras.backend.standardize_dtype(losses.dtype) == "float32"
+    errors = np.abs(numpy(losses) - numpy(layer.losses(x, targets)[0]))
+    # Of products of eight numbers, rounded to eight bits.
+    assert 0 < errors.mean() < 0.02 and errors.max() < 0.1

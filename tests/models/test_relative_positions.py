@@ -38,14 +38,11 @@ EACH_USE = pytest.mark.parametrize("use", ["self", "causal"])
 # The window of 24 tells no more distances apart, and cuts the text in two blocks.
 OPERATORS = {"softmax": {}, "local": {"window": 24}}
 EACH_OPERATOR = pytest.mark.parametrize("name", OPERATORS)
-EACH_LAYER = pytest.mark.parametrize(
-    "architecture, name",
-    [
-        pytest.param("transformer", "softmax", marks=pytest.mark.long),
-        ("transevolve", "factored"),
-        ("transformer", "local"),
-    ],
-)
+LAYERS = [
+    *(("transformer", "softmax"), ("transevolve", "factored")),
+    ("transformer", "local"),
+]
+EACH_LAYER = pytest.mark.parametrize("architecture, name", LAYERS)
 
 
 def make_operator(name, positions, use):
@@ -137,8 +134,20 @@ def test_a_shifted_text_gives_the_same(config, use, positions):
     assert np.abs(reordered - outputs).max() > 1e-2
 
 
-@EACH
-@EACH_LAYER
+# Those of all three, by the slots of a cache.
+@pytest.mark.parametrize(
+    "architecture, name, positions",
+    [
+        ("transformer", "softmax", "relative-keys"),
+        ("transevolve", "factored", "relative-bias"),
+        ("transformer", "local", "relative-sinusoids"),
+        *(
+            pytest.param(*layer, positions, marks=pytest.mark.long)
+            for layer in LAYERS
+            for positions in RELATIVE_POSITIONS
+        ),
+    ],
+)
 def test_steps_equal_the_parallel_form(architecture, name, positions, recent):
     layer, depths = make_layer(architecture, name, positions, "causal")
     x = test_attention.normal(2, LENGTH, 32)

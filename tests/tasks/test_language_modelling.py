@@ -218,3 +218,44 @@ def test_a_span_beyond_the_distances_that_are_told_apart_is_refused(folder):
     with pytest.raises(UserError, match=message):
         make_task(folder, **changes, **{"model.positions": "relative-sinusoids"})
     make_task(folder, **changes, **{"model.positions": "relative-keys"})
+
+
+def test_an_adaptive_softmax_is_evaluated_by_its_probabilities(folder):
+    """Whatever the batch size, and in a window that slides."""
+    scores = []
+    for batch_size, slides in ((7, False), (1, False), (7, True)):
+        changes = {"model.adaptive_cutoffs": (5, 9), "data.segment_length": 400}
+        changes |= {"train.batch_size": batch_size, "decode.sliding_window": slides}
+        task = make_task(folder, **changes)
+        model = randomize(task.build_model())
+        scores.append(evaluate(task, model))
+    text = task.data.text("test").tokens.astype("int32")
+    inputs = np.insert(text[:-1], 0, task.tokenizer.end)
+    log_probs = numpy(model(inputs[None]))[0]
+    at_targets = log_probs[np.arange(len(text)), text]
+    for found in scores:
+        assert found["loss"] == pytest.approx(-at_targets.mean(), rel=1e-5)
+        right = log_probs.argmax(-1) == text
+        assert found["accuracy"] == pytest.approx(right.mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (
+            {"model.adaptive_cutoffs": (5, 13)},
+            "adaptive_cutoffs: expected ids below 13",
+        ),
+        (
+            {
+                "variant": "transformer",
+                "model.initialization": "depth-scaled",
+                "model.initial_deviation": 0.1,
+            },
+            "initial_deviation: expected none beside model.initialization",
+        ),
+    ],
+)
+def test_output_layers_and_weights_that_cannot_be_are_refused(folder, changes, message):
+    with pytest.raises(UserError, match=f"model.{message}"):
+        make_task(folder, **changes).build_model()
