@@ -5,12 +5,13 @@ depth l would have of its own input X^l. The paper expects the error to grow wit
 depth, and does not measure it (section 7, "Different degrees of temporal evolution").
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 from keras import ops
 
-from analysis.evolution import factored_model
+from analysis.evolution import factored_model, key_biases
 from common.errors import UserError
 from common.progress import progress_bar
 from evaluation.run import Run
@@ -94,23 +95,18 @@ def _of_transevolve(model, ids):
     for block in model.encoder.layers:
         state = block.attention(x, x, training=False)
         start, depths = _rows(state), []
-        biases = _biases(state, block)
+        biases = key_biases(state, block)
+        read = functools.partial(block.attention.read, state)
         for depth in range(block.num_depths):
             anew = block.attention(x, x, training=False)
-            exact = _weighted(_rows(anew), _biases(anew, block)[depth])
+            exact = _weighted(_rows(anew), key_biases(anew, block)[depth])
             depths.append(
                 {
                     EVOLVED: distance(_weighted(start, biases[depth]), exact),
                     **_without_evolution(start, exact),
                 }
             )
-            x = block.move(
-                depth,
-                x,
-                lambda i, v, state=state, block=block: block.attention.read(
-                    state, i, v
-                ),
-            )
+            x = block.move(depth, x, read)
         x = block.output_norm(x)
         measured.append(depths)
     return _stacked(measured)
@@ -150,12 +146,6 @@ def _rows(state):
     """E of a state, (heads, queries, keys), rows that sum to one."""
     kernel = _numpy(state.parts[0])[0]
     return kernel / kernel.sum(axis=-1, keepdims=True)
-
-
-def _biases(state, block):
-    """b^l of each depth's first read, (depths, heads, keys)."""
-    reads = list(state.reads.values())[:: len(block.offsets)]
-    return np.stack([_numpy(read.biases)[0, :, :, 0] for read in reads])
 
 
 def _weighted(rows, biases):

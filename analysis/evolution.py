@@ -111,14 +111,21 @@ def _follow(block, x, real):
     state = block.attention(x, x, real[None], training=False)
     attention = _numpy(state.parts[0])[0][:, real][:, :, real]
     attention /= attention.sum(axis=-1, keepdims=True)  # a padded key had a share
-    # Of each depth's first read; its step may take several.
-    reads = list(state.reads.values())[:: len(block.offsets)]
-    biases = [_numpy(read.biases)[0, :, :, 0][:, real] for read in reads]
-    weights = _numpy(ops.softmax(np.stack(biases), axis=-1)) * real.sum()
+    biases = key_biases(state, block)[..., real]
+    weights = _numpy(ops.softmax(biases, axis=-1)) * real.sum()
     layers = block.feed_forwards
     expand = np.stack([_singular_values(layer.expand) for layer in layers])
     contract = np.stack([_singular_values(layer.contract) for layer in layers])
     return BlockEvolution(attention, weights, expand, contract)
+
+
+def key_biases(state, block) -> np.ndarray:
+    """Gives b^l of a text, (depths, heads, keys), of each depth's first read.
+
+    A depth's step may take several.
+    """
+    reads = list(state.reads.values())[:: len(block.offsets)]
+    return np.stack([_numpy(read.biases)[0, :, :, 0] for read in reads])
 
 
 def _singular_values(dense):
