@@ -1,5 +1,6 @@
 """Paths and helpers that tests share."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -26,6 +27,11 @@ def pytest_collection_modifyitems(items):
     """Long files first: neither of two workers should end long before the other."""
     marks = ("script", "slow")
     items.sort(key=lambda item: [item.get_closest_marker(x) is None for x in marks])
+
+
+def pytest_collection_finish():
+    """Looks for no garbage in what imports have made: a tenth of the time of a test."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -5,6 +5,7 @@ threads nor devices of TensorFlow, so a fork is what a new process would be. Thi
 module is what the parent of the forks imports.
 """
 
+import gc
 import multiprocessing
 import os
 import runpy
@@ -27,6 +28,8 @@ import training.train  # noqa: F401
 ROOT = Path(__file__).resolve().parents[1]
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload([__name__])
+# Looking for garbage would also copy the pages that forks share.
+gc.freeze()
 
 
 def run(name: str, arguments: list[str], input_text: str = "", timeout: float = 600):
