@@ -46,10 +46,12 @@ REPORT = flags.DEFINE_string(
 FIGURE = flags.DEFINE_enum(
     "figure",
     None,
-    ["evolution", "drift"],
+    ["evolution", "drift", "positions"],
     "Draw this of --workdir, the evolution of --text, and stop.",
 )
-WORKDIR = flags.DEFINE_string("workdir", None, "Of the run that --figure draws.")
+WORKDIR = flags.DEFINE_multi_string(
+    "workdir", None, "Of the run that --figure draws; of each, where it compares runs."
+)
 TEXT = flags.DEFINE_string("text", None, "Whose evolution --figure draws.")
 # The process of each run makes it.
 cli.define_strategy("auto", "one_device", "mirrored", "tpu")
@@ -130,7 +132,7 @@ def _report():
 def _figure():
     from common.paths import make_path
     from common.paths import check_writable_file
-    from analysis import drift_picture, evolution_picture
+    from analysis import drift_picture, evolution_picture, positions
     from analysis.drift import drift
     from analysis.evolution import evolution
     from evaluation.run import load_run
@@ -140,16 +142,23 @@ def _figure():
         if flag.value is None:
             raise UserError(f"--{flag.name}: expected beside --figure")
     if TEXT.value is not None and not shows_text:
-        raise UserError("--text: not expected beside --figure=drift")
-    flag = OUTPUT if OUTPUT.present else WORKDIR
-    path = make_path(flag.value, f"--{flag.name}") / f"{FIGURE.value}.png"
-    check_writable_file(path, f"--{flag.name}")
-    run = load_run(WORKDIR.value)
+        raise UserError(f"--text: not expected beside --figure={FIGURE.value}")
+    first, *more = WORKDIR.value
+    if more and FIGURE.value != "positions":
+        raise UserError(f"--workdir: expected one beside --figure={FIGURE.value}")
+    folder, flag = (
+        (OUTPUT.value, "--output") if OUTPUT.present else (first, "--workdir")
+    )
+    path = make_path(folder, flag) / f"{FIGURE.value}.png"
+    check_writable_file(path, flag)
+    run = load_run(first)
     if shows_text:
         shown = evolution(run, TEXT.value)
         print(evolution_picture.draw(shown, run.config.variant, path))
-    else:
+    elif FIGURE.value == "drift":
         print(drift_picture.draw(drift(run), run.config.variant, path))
+    else:
+        print(positions.draw([run, *map(load_run, more)], path))
     print(path)
 
 

@@ -166,6 +166,7 @@ def language_modelling(
     train = {**_loop(validate_every=2000, keep_checkpoints=10), **train}
     decode = {
         "sliding_window": False,
+        "segment_length": unset(int),
         "continuation_length": 100,
         "temperature": 1.0,
         "top_k": unset(int),

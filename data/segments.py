@@ -76,15 +76,17 @@ class SegmentData:
 
     def train(self, batch_size: int) -> "Streams":
         """Batches of the training text, in its order."""
-        return Streams(*self._split("train", batch_size))
+        return Streams(*self._split("train", batch_size, self.config.segment_length))
 
-    def evaluation(self, split: str, batch_size: int, slides: bool) -> "Segments":
+    def evaluation(
+        self, split: str, batch_size: int, length: int, slides: bool
+    ) -> "Segments":
         """Batches in which each token of a split is predicted once.
 
         Args:
-          slides: see `Segments`.
+          batch_size, length, slides: see `Segments`.
         """
-        return Segments(*self._split(split, batch_size), slides)
+        return Segments(*self._split(split, batch_size, length), slides)
 
     @property
     def documents_are_apart(self) -> bool:
@@ -92,11 +94,11 @@ class SegmentData:
         # Runs from before documents could be apart lack the field.
         return self.config.get("documents") == "apart"
 
-    def _split(self, split, batch_size):
+    def _split(self, split, batch_size, length):
         """What `Streams` and `Segments` are both made of."""
         tokens, end = self.text(split).tokens, self.tokenizer.end
         ends = np.flatnonzero(tokens == end) + 1 if self.documents_are_apart else None
-        return tokens, end, batch_size, self.config.segment_length, ends
+        return tokens, end, batch_size, length, ends
 
     def _cached(self, split) -> Text:
         config, name = self.config, f"{self.config.dataset} {split}"

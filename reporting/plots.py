@@ -13,6 +13,7 @@ LABELS = {
     "seconds_per_1000_tokens": "seconds per 1,000 tokens",
     "ratio_to_transformer": "speed over the Transformer",
     "peak_memory_mb": "peak memory of the process (MB)",
+    "perplexity": "perplexity of a token",
 }
 # Lengths that span more than this are drawn by their logarithms.
 WIDE = 4

@@ -28,6 +28,14 @@ DECODE = {
     "decode.sliding_window": boolean(
         "Evaluate each token by a window that ends with it, and not by segments."
     ),
+    "decode.segment_length": optional(
+        integer(
+            "Tokens of a segment, or of a window, in evaluation; data.segment_length "
+            "if unset.",
+            minimum=2,
+            maximum=1_000_000,
+        )
+    ),
     "decode.continuation_length": integer(
         "Tokens that a text is continued by, at most.", maximum=1_000_000
     ),
@@ -126,10 +134,18 @@ class LanguageModellingTask(Task):
         return self.data.train(self.config.train.batch_size)
 
     def evaluation_batches(self, split):
-        slides = self.config.decode.sliding_window
-        # With a memory one segment goes on from the other, whatever the batch size.
-        rows = 1 if self._remembers else self.evaluation_batch_size
-        return self.data.evaluation(split, rows, slides)
+        slides, length = self.config.decode.sliding_window, self._evaluated_length
+        # Of longer segments a batch has no more tokens.
+        rows = self.evaluation_batch_size * self.config.data.segment_length // length
+        if self._remembers:
+            rows = 1  # a segment goes on from the one before
+        return self.data.evaluation(split, max(1, rows), length, slides)
+
+    @property
+    def _evaluated_length(self):
+        # Runs from before evaluation could have its own length lack the field.
+        length = self.config.decode.get("segment_length")
+        return length or self.config.data.segment_length
 
     @property
     def _remembers(self):
@@ -185,7 +201,10 @@ class LanguageModellingTask(Task):
             "words": text.words,
             "tokens": int(totals.targets),
             **totals.metrics(),
-            "decode": {"sliding_window": self.config.decode.sliding_window},
+            "decode": {
+                "sliding_window": self.config.decode.sliding_window,
+                "segment_length": self._evaluated_length,
+            },
         }
         for unit, name in (("words", "perplexity"), ("tokens", "token_perplexity")):
             loss = totals.loss / scores[unit]

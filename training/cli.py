@@ -141,6 +141,7 @@ def define_run() -> Callable:
         flags.DEFINE_integer("extra_length", None, other, lower_bound=0),
         flags.DEFINE_integer("batch_size", None, other, lower_bound=1),
         flags.DEFINE_bool("sliding_window", None, other),
+        flags.DEFINE_integer("segment_length", None, other, lower_bound=2),
         flags.DEFINE_integer("continuation_length", None, other, lower_bound=1),
         flags.DEFINE_float("temperature", None, other, lower_bound=0),
         flags.DEFINE_integer("top_k", None, other, lower_bound=1),

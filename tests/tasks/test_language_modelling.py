@@ -55,6 +55,15 @@ def test_perplexity_is_a_word_s_whatever_the_tokens(folder, tokenizer):
     assert scores["token_perplexity"] == pytest.approx(expected, rel=1e-4)
 
 
+def test_segments_of_an_evaluation_may_have_their_own_length(folder):
+    losses = []
+    for changes in ({"data.segment_length": 30}, {"decode.segment_length": 30}, {}):
+        task = make_task(folder, **changes)
+        losses.append(evaluate(task, randomize(task.build_model()))["loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+    assert losses[2] != pytest.approx(losses[1], rel=1e-3)
+
+
 @pytest.mark.parametrize("slides", [False, True])
 def test_an_evaluation_does_not_depend_on_the_batch_size(folder, slides):
     found = []

@@ -1,0 +1,94 @@
+"""How well a language model predicts a token, by the token's place in its document."""
+
+import numpy as np
+
+from common.errors import UserError
+from common.progress import progress_bar
+from evaluation.run import Run
+from reporting.plots import plot_against_length
+from reporting.tables import markdown_table
+from tasks.language_modelling import LanguageModellingTask
+
+
+def by_position(run: Run, split: str = "test") -> list[dict]:
+    """Perplexity a token, by the token's place in its line of the text.
+
+    Args:
+      run: of a language model. It reads the split as its evaluation does, in segments
+        and with a memory if it has one.
+      split: "test" or "validation".
+
+    Returns:
+      Rows with `model`, `length`, `tokens` and `perplexity`. A row has the `tokens`
+      tokens whose place in their line is `length` or less, and above the `length` of
+      the row before; lengths are powers of two.
+
+    Raises:
+      UserError: if the run is of another task, or its data cannot be had.
+    """
+    task, config = run.task, run.config
+    if not isinstance(task, LanguageModellingTask):
+        raise UserError(
+            f"--workdir={run.workdir}: expected a language model, found {config.task}"
+        )
+    losses = np.concatenate([*_losses(run, split)])
+    tokens = task.data.text(split).tokens
+    ends = np.flatnonzero(tokens == task.tokenizer.end) + 1
+    lengths = np.diff(ends, prepend=0)
+    places = np.arange(len(tokens)) - np.repeat(ends - lengths, lengths)
+    groups = np.ceil(np.log2(places + 1)).astype(int)
+    counts = np.bincount(groups)
+    means = np.bincount(groups, losses) / counts
+    name = config.variant + ", memory" * bool(config.data.memory)
+    return [
+        {"model": name, "length": 2**group, "tokens": count, "perplexity": np.exp(mean)}
+        for group, (count, mean) in enumerate(zip(counts, means, strict=True))
+    ]
+
+
+def draw(runs: list[Run], path) -> str:
+    """Draws a line for each run, as a PNG file.
+
+    Args:
+      runs: see `by_position`.
+      path: where to write it.
+
+    Returns:
+      A table in Markdown, with the number of tokens and each run's perplexity.
+
+    Raises:
+      UserError: as `by_position` does, if runs have other texts, or the same name.
+    """
+    each = [by_position(run) for run in runs]
+    names = [rows[0]["model"] for rows in each]
+    for number, (run, rows) in enumerate(zip(runs, each, strict=True)):
+        expected = None
+        if [row["tokens"] for row in rows] != [row["tokens"] for row in each[0]]:
+            expected = f"the text and the tokens of {runs[0].workdir}"
+        elif names[number] in names[:number]:
+            expected = f"one run of {names[number]}"
+        if expected:
+            raise UserError(f"--workdir={run.workdir}: expected {expected}")
+    title = "Perplexity by place in the document"
+    plot_against_length(sum(each, []), ["perplexity"], title, path)
+    header = ["place, at most", "tokens", *names]
+    cells = [
+        [
+            f"{of_place[0]['length']:,}",
+            f"{of_place[0]['tokens']:,}",
+            *(f"{row['perplexity']:.1f}" for row in of_place),
+        ]
+        for of_place in zip(*each, strict=True)
+    ]
+    return markdown_table(header, cells, left=0)
+
+
+def _losses(run, split):
+    """Losses of the tokens of a split, batch by batch, in their order."""
+    batches, task = run.task.evaluation_batches(split), run.task
+    state = task.initial_state(batches.buckets.batch_size)
+    with progress_bar(total=batches.num_batches, desc="places", unit=" batches") as bar:
+        for batch in batches.evaluate():
+            losses, _, is_target, state = task.losses(run.model, batch, state, False)
+            yield np.asarray(losses)[np.asarray(is_target)]
+            bar.update()
