@@ -9,8 +9,8 @@ WikiText-103 are given by --config.data.train_name=wiki.train.tokens and so on.
 
 `small`: width 256, segments of 256 words, the 50,000 most frequent.
 
-`laptop`: width 128, segments of 64 words, the 20,000 most frequent. It shows that
-everything runs and learns.
+`laptop`: width 128, segments of 128 words, the 20,000 most frequent, an adaptive
+softmax. It takes 7.0 million words, in an hour or so of one core.
 """
 
 from ml_collections import ConfigDict
@@ -22,12 +22,16 @@ PRESETS = {
     "laptop": {
         "model.hidden_dim": 128,
         "model.ffn_dim": 512,
+        # Few updates pass over a text once: none of it is learned by heart.
+        "model.dropout": 0.0,
+        "model.adaptive_cutoffs": (2000, 8000),
         "data.vocab_size": 20_000,
-        "data.segment_length": 64,
-        "train.batch_size": 32,
-        "train.steps": 2000,
-        "train.validate_every": 500,
-        "train.learning_rate_max": 0.5,
+        "data.segment_length": 128,
+        "train.batch_size": 8,
+        "train.steps": 6800,
+        "train.validate_every": 1700,
+        "train.schedule": "cosine",
+        "train.learning_rate_max": 0.002,
         "train.warmup_steps": 400,
         "train.keep_checkpoints": 1,
     },

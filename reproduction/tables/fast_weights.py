@@ -45,9 +45,8 @@ NOTES = {
     "perplexity": "Perplexity is a word's. At scale paper a window slides over the "
     "text, and its last token counts, as theirs. With memory, and at the other scales, "
     "the text is read segment by segment. Their output layer is an adaptive softmax, "
-    "and so is ours at scale paper. At the others it is a softmax over all words. Their"
-    " sum with memory has no normalisation, and diverges; ours has the division of "
-    "linear attention.",
+    "and so is ours. Their sum with memory has no normalisation, and diverges; ours "
+    "has the division of linear attention.",
 }
 
 
