@@ -10,13 +10,12 @@ from reporting.tables import markdown_table
 from tasks.language_modelling import LanguageModellingTask
 
 
-def by_position(run: Run, split: str = "test") -> list[dict]:
-    """Perplexity a token, by the token's place in its line of the text.
+def by_position(run: Run) -> list[dict]:
+    """Perplexity a token of the test data, by the token's place in its line.
 
     Args:
-      run: of a language model. It reads the split as its evaluation does, in segments
+      run: of a language model. It reads the text as its evaluation does, in segments
         and with a memory if it has one.
-      split: "test" or "validation".
 
     Returns:
       Rows with `model`, `length`, `tokens` and `perplexity`. A row has the `tokens`
@@ -26,22 +25,23 @@ def by_position(run: Run, split: str = "test") -> list[dict]:
     Raises:
       UserError: if the run is of another task, or its data cannot be had.
     """
-    task, config = run.task, run.config
-    if not isinstance(task, LanguageModellingTask):
-        raise UserError(
-            f"--workdir={run.workdir}: expected a language model, found {config.task}"
-        )
-    losses = np.concatenate([*_losses(run, split)])
-    tokens = task.data.text(split).tokens
+    _check(run)
+    task = run.task
+    losses = np.concatenate([*_losses(run)])
+    tokens = task.data.text("test").tokens
     ends = np.flatnonzero(tokens == task.tokenizer.end) + 1
     lengths = np.diff(ends, prepend=0)
     places = np.arange(len(tokens)) - np.repeat(ends - lengths, lengths)
     groups = np.ceil(np.log2(places + 1)).astype(int)
     counts = np.bincount(groups)
     means = np.bincount(groups, losses) / counts
-    name = config.variant + ", memory" * bool(config.data.memory)
     return [
-        {"model": name, "length": 2**group, "tokens": count, "perplexity": np.exp(mean)}
+        {
+            "model": _name(run),
+            "length": 2**group,
+            "tokens": count,
+            "perplexity": np.exp(mean),
+        }
         for group, (count, mean) in enumerate(zip(counts, means, strict=True))
     ]
 
@@ -59,16 +59,17 @@ def draw(runs: list[Run], path) -> str:
     Raises:
       UserError: as `by_position` does, if runs have other texts, or the same name.
     """
-    each = [by_position(run) for run in runs]
-    names = [rows[0]["model"] for rows in each]
-    for number, (run, rows) in enumerate(zip(runs, each, strict=True)):
-        expected = None
-        if [row["tokens"] for row in rows] != [row["tokens"] for row in each[0]]:
+    texts, names = [], []
+    for run in runs:
+        _check(run)
+        texts.append(run.task.evaluation_batches("test").fingerprint)
+        names.append(_name(run))
+        if texts[-1] != texts[0]:
             expected = f"the text and the tokens of {runs[0].workdir}"
-        elif names[number] in names[:number]:
-            expected = f"one run of {names[number]}"
-        if expected:
             raise UserError(f"--workdir={run.workdir}: expected {expected}")
+        if names.count(names[-1]) > 1:
+            raise UserError(f"--workdir={run.workdir}: expected one run of {names[-1]}")
+    each = [by_position(run) for run in runs]
     title = "Perplexity by place in the document"
     plot_against_length(sum(each, []), ["perplexity"], title, path)
     header = ["place, at most", "tokens", *names]
@@ -83,9 +84,21 @@ def draw(runs: list[Run], path) -> str:
     return markdown_table(header, cells, left=0)
 
 
-def _losses(run, split):
-    """Losses of the tokens of a split, batch by batch, in their order."""
-    batches, task = run.task.evaluation_batches(split), run.task
+def _check(run):
+    if not isinstance(run.task, LanguageModellingTask):
+        found = run.config.task
+        raise UserError(
+            f"--workdir={run.workdir}: expected a language model, found {found}"
+        )
+
+
+def _name(run):
+    return run.config.variant + ", memory" * bool(run.config.data.memory)
+
+
+def _losses(run):
+    """Losses of the tokens of the test data, batch by batch, in their order."""
+    batches, task = run.task.evaluation_batches("test"), run.task
     state = task.initial_state(batches.buckets.batch_size)
     with progress_bar(total=batches.num_batches, desc="places", unit=" batches") as bar:
         for batch in batches.evaluate():

@@ -23,19 +23,8 @@ from tasks.task import Evaluation, Table, Task
 from training.backends import Evaluator
 from training.losses import cross_entropy, first_choice
 
-# Changeable when a run is taken up again: training does neither.
-DECODE = {
-    "decode.sliding_window": boolean(
-        "Evaluate each token by a window that ends with it, and not by segments."
-    ),
-    "decode.segment_length": optional(
-        integer(
-            "Tokens of a segment, or of a window, in evaluation; data.segment_length "
-            "if unset.",
-            minimum=2,
-            maximum=1_000_000,
-        )
-    ),
+# Changeable when a run is taken up again: training does not continue texts.
+CONTINUATION = {
     "decode.continuation_length": integer(
         "Tokens that a text is continued by, at most.", maximum=1_000_000
     ),
@@ -92,7 +81,19 @@ class LanguageModellingTask(Task):
                 maximum=1_000_000,
             )
         ),
-        **{name: changeable(field) for name, field in DECODE.items()},
+        "decode.sliding_window": boolean(
+            "Evaluate each token by a window that ends with it, and not by segments. "
+            "Validation does so, too."
+        ),
+        "decode.segment_length": optional(
+            integer(
+                "Tokens of a segment, or of a window, in evaluation and validation; "
+                "data.segment_length if unset.",
+                minimum=2,
+                maximum=1_000_000,
+            )
+        ),
+        **{name: changeable(field) for name, field in CONTINUATION.items()},
     }
 
     def __init__(self, config, tokenizer):
@@ -108,6 +109,7 @@ class LanguageModellingTask(Task):
             fail("model.initial_deviation", expected, config.model.initial_deviation)
         if config.data.memory:
             _check_memory(config)
+        _check_evaluated_length(config, config.data.memory)
         decode = config.decode
         for name in ("top_k", "top_p"):
             if decode.get("beam_size") and decode[name] is not None:
@@ -121,7 +123,8 @@ class LanguageModellingTask(Task):
         config, size = self.config, self.tokenizer.vocabulary_size
         cutoffs = config.model.get("adaptive_cutoffs")
         if cutoffs and max(cutoffs) >= size:
-            fail("model.adaptive_cutoffs", f"ids below {size}, the vocabulary", cutoffs)
+            expected = f"ids below {size}, the vocabulary, or ()"
+            fail("model.adaptive_cutoffs", expected, cutoffs)
         self._model = build_language_model(
             config.model,
             size,
@@ -135,11 +138,12 @@ class LanguageModellingTask(Task):
 
     def evaluation_batches(self, split):
         slides, length = self.config.decode.sliding_window, self._evaluated_length
-        # Of longer segments a batch has no more tokens.
+        _check_evaluated_length(self.config, self._remembers)
+        # Of longer segments a batch has no more tokens. With a memory a segment goes on
+        # from the one before.
         rows = self.evaluation_batch_size * self.config.data.segment_length // length
-        if self._remembers:
-            rows = 1  # a segment goes on from the one before
-        return self.data.evaluation(split, max(1, rows), length, slides)
+        rows = 1 if self._remembers else max(1, rows)
+        return self.data.evaluation(split, rows, length, slides)
 
     @property
     def _evaluated_length(self):
@@ -225,6 +229,22 @@ class LanguageModellingTask(Task):
             self.config.model,
             dtype,
         )
+
+
+def _check_evaluated_length(config, remembers):
+    """Raises `UserError` if no position of a longer segment has been trained."""
+    length, trained = config.decode.get("segment_length"), config.data.segment_length
+    positions = config.model.get("positions")
+    if positions == "learned":
+        most = trained
+    elif positions == "relative-sinusoids":
+        # All distances within a segment and the span of its memory are told apart.
+        most = 2 * trained - remembers * (config.data.memory_span or trained)
+    else:
+        return
+    if length and length > most:
+        expected = f"at most {most} beside model.positions={positions}"
+        fail("decode.segment_length", expected, length)
 
 
 def _check_memory(config):

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from analysis.positions import by_position, draw
 from common.errors import UserError
 from evaluation.run import load_run
+from reporting.palette import look
 from tests import plain_text, runs, scripts
 
 pytestmark = pytest.mark.slow
@@ -44,11 +46,31 @@ def test_each_token_counts_at_its_place(folder, tmp_path):
         assert row["perplexity"] == pytest.approx(np.exp(np.mean(expected)), rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"data.documents": "apart"},
+        {"decode.sliding_window": True, "model.adaptive_cutoffs": (5,)},
+    ],
+)
+def test_all_places_together_are_the_evaluation(folder, tmp_path, changes):
+    run = open_run(folder, tmp_path / "run", **changes)
+    rows = by_position(run)
+    scores = run.task.evaluate(run.model, "test", run.strategy).scores
+    loss = sum(row["tokens"] * np.log(row["perplexity"]) for row in rows)
+    assert sum(row["tokens"] for row in rows) == scores["tokens"]
+    assert loss / scores["tokens"] == pytest.approx(scores["loss"], rel=1e-5)
+
+
 def test_a_line_is_drawn_for_each_run(folder, tmp_path):
     cut = open_run(folder, tmp_path / "cut")
     carried = open_run(folder, tmp_path / "carried", **{"data.memory": True})
     table = draw([cut, carried], tmp_path / "positions.png")
-    assert imread(tmp_path / "positions.png").std() > 0.01
+    picture = imread(tmp_path / "positions.png")[..., :3]
+    for name in ("transevolve-fullff-1-linear", "transevolve-fullff-1-linear, memory"):
+        is_drawn = np.abs(picture - to_rgb(look(name).color)).max(axis=-1) < 0.02
+        assert is_drawn.sum() > 20
     header, _, first, *more = table.splitlines()
     assert header.endswith("transevolve-fullff-1-linear, memory |") and len(more) == 4
     assert first.split(" | ")[1] == "20"

@@ -56,12 +56,36 @@ def test_perplexity_is_a_word_s_whatever_the_tokens(folder, tokenizer):
 
 
 def test_segments_of_an_evaluation_may_have_their_own_length(folder):
-    losses = []
+    losses, rows = [], []
     for changes in ({"data.segment_length": 30}, {"decode.segment_length": 30}, {}):
         task = make_task(folder, **changes)
         losses.append(evaluate(task, randomize(task.build_model()))["loss"])
+        (batch, *_) = task.evaluation_batches("test").evaluate()
+        rows.append(len(batch["inputs"]))
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
     assert losses[2] != pytest.approx(losses[1], rel=1e-3)
+    # Of 30 tokens, a batch has no more than 8 rows of 12.
+    assert rows == [8, 3, 8]
+
+
+@pytest.mark.parametrize(
+    "positions, memory, most",
+    [
+        ("learned", False, 12),
+        ("relative-sinusoids", False, 24),
+        ("relative-sinusoids", True, 12),
+    ],
+)
+def test_no_segment_has_untrained_positions(folder, positions, memory, most):
+    changes = {"model.positions": positions, "data.memory": memory}
+    make_task(folder, **changes, **{"decode.segment_length": most})
+    message = f"decode.segment_length: expected at most {most} beside model.positions"
+    with pytest.raises(UserError, match=message):
+        make_task(folder, **changes, **{"decode.segment_length": most + 1})
+    task = make_task(folder, **changes)
+    task.config.decode.segment_length = most + 1  # as evaluate.py does
+    with pytest.raises(UserError, match=message):
+        task.evaluation_batches("test")
 
 
 @pytest.mark.parametrize("slides", [False, True])
