@@ -245,7 +245,7 @@ LAPTOP = Scale(
     tasks=LAPTOP_TASKS,
     variants=PAPER_VARIANTS,
     systems=LAPTOP_SYSTEMS,
-    learning_rates=[(0.4, 400), (0.8, 200)],
+    learning_rates=[(0.4, 200), (0.8, 200)],
     fidelity={
         # Shorter than table 2's runs, since there are many.
         "multi30k": _task(
