@@ -25,7 +25,6 @@ def by_position(run: Run) -> list[dict]:
     Raises:
       UserError: if the run is of another task, or its data cannot be had.
     """
-    _check(run)
     task = run.task
     losses = np.concatenate([*_losses(run)])
     tokens = task.data.text("test").tokens
@@ -61,8 +60,7 @@ def draw(runs: list[Run], path) -> str:
     """
     texts, names = [], []
     for run in runs:
-        _check(run)
-        texts.append(run.task.evaluation_batches("test").fingerprint)
+        texts.append(_batches(run).fingerprint)
         names.append(_name(run))
         if texts[-1] != texts[0]:
             expected = f"the text and the tokens of {runs[0].workdir}"
@@ -84,12 +82,14 @@ def draw(runs: list[Run], path) -> str:
     return markdown_table(header, cells, left=0)
 
 
-def _check(run):
+def _batches(run):
+    """Those of the test data, if the run is of a language model."""
     if not isinstance(run.task, LanguageModellingTask):
-        found = run.config.task
+        task = run.config.task
         raise UserError(
-            f"--workdir={run.workdir}: expected a language model, found {found}"
+            f"--workdir={run.workdir}: expected a language model, found {task}"
         )
+    return run.task.evaluation_batches("test")
 
 
 def _name(run):
@@ -98,7 +98,7 @@ def _name(run):
 
 def _losses(run):
     """Losses of the tokens of the test data, batch by batch, in their order."""
-    batches, task = run.task.evaluation_batches("test"), run.task
+    batches, task = _batches(run), run.task
     state = task.initial_state(batches.buckets.batch_size)
     with progress_bar(total=batches.num_batches, desc="places", unit=" batches") as bar:
         for batch in batches.evaluate():

@@ -232,7 +232,7 @@ class LanguageModellingTask(Task):
 
 
 def _check_evaluated_length(config, remembers):
-    """Raises `UserError` if no position of a longer segment has been trained."""
+    """Raises `UserError` if a segment has positions that were not trained."""
     length, trained = config.decode.get("segment_length"), config.data.segment_length
     positions = config.model.get("positions")
     if positions == "learned":
