@@ -21,7 +21,9 @@ class DownloadError(Exception):
 
 @contextmanager
 def _urlopen(url, timeout):
-    with urllib.request.urlopen(url, timeout=timeout) as response:
+    # Some servers refuse what calls itself urllib.
+    request = urllib.request.Request(url, headers={"User-Agent": "transevolve"})
+    with urllib.request.urlopen(request, timeout=timeout) as response:
         yield response, iter(partial(response.read, BLOCK_SIZE), b"")
 
 

@@ -4,8 +4,7 @@
         --config.data.dir=FOLDER --workdir=runs/text
     python evaluate.py --workdir=runs/text
 
-FOLDER has the files train.txt, valid.txt and test.txt, or their .gz. Those of
-WikiText-103 are given by --config.data.train_name=wiki.train.tokens and so on.
+FOLDER has the files train.txt, valid.txt and test.txt, or their .gz.
 
 `small`: width 256, segments of 256 words, the 50,000 most frequent.
 
@@ -15,7 +14,7 @@ softmax. Its updates take 14 million words, in two hours or so of one core.
 
 from ml_collections import ConfigDict
 
-from configs.shared import SMALL, language_modelling, plain_text, unset
+from configs.shared import SMALL, language_modelling, segments, unset
 
 PRESETS = {
     "small": {},
@@ -40,7 +39,14 @@ PRESETS = {
 
 def get_config(argument: str = "") -> ConfigDict:
     """The settings of a variant, by default transevolve-fullff-1, and of a preset."""
-    data = plain_text()
+    data = {
+        "dataset": "plain_text",
+        "source": "files",
+        "train_name": "train.txt",
+        "validation_name": "valid.txt",
+        "test_name": "test.txt",
+        **segments(),
+    }
     train = {
         "batch_size": 96,
         "epochs": unset(int),

@@ -33,15 +33,10 @@ def reading() -> dict:
     }
 
 
-def plain_text() -> dict:
-    """Returns the `data` part of a config of a plain text, in segments of 256 words."""
+def segments() -> dict:
+    """How a plain text is read in segments, of 256 words."""
     return {
-        "dataset": "plain_text",
-        "source": "files",
         **reading(),
-        "train_name": "train.txt",
-        "validation_name": "valid.txt",
-        "test_name": "test.txt",
         "tokenizer": "words",
         "vocab_size": 50_000,
         # Of subwords, by --config.data.tokenizer=subwords.

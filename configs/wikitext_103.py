@@ -1,12 +1,13 @@
 """WikiText-103 as Schlag, Irie and Schmidhuber 2021 have it (section 6.3).
 
     python train.py --config=configs/wikitext_103.py:VARIANT[,medium] \\
-        --config.data.dir=FOLDER --workdir=runs/wikitext_103
+        --workdir=runs/wikitext_103
     python evaluate.py --workdir=runs/wikitext_103
 
-FOLDER has the published files wiki.{train,valid,test}.tokens. Segments remember nothing
-of those before, unless --config.data.memory=True and --config.model.positions=none.
-Evaluation goes by a window that slides, as theirs.
+The data is downloaded, or read from a folder of wiki.{train,valid,test}.tokens that
+--config.data.dir gives. Segments remember nothing of those before, unless
+--config.data.memory=True and --config.model.positions=none. Evaluation goes by a window
+that slides, as theirs.
 
 `small`: width 128, 8 heads, segments of 256 words. `medium`: width 256, segments of
 384. Both have 16 layers, or depths in all blocks of TransEvolve. A Transformer
@@ -19,7 +20,7 @@ Their adaptive softmax has a bias for each word and cluster, which ours has not.
 
 from ml_collections import ConfigDict
 
-from configs.shared import SMALL, language_modelling, plain_text, unset
+from configs.shared import SMALL, language_modelling, segments, unset
 
 LAYERS = 16
 PRESETS = {
@@ -37,10 +38,9 @@ PRESETS = {
 def get_config(argument: str = "") -> ConfigDict:
     """The settings of a variant, by default transformer-delta, and of a preset."""
     data = {
-        **plain_text(),
-        "train_name": "wiki.train.tokens",
-        "validation_name": "wiki.valid.tokens",
-        "test_name": "wiki.test.tokens",
+        "dataset": "wikitext_103",
+        "source": "files",
+        **segments(),
         # The 267,735 that are published, and padding.
         "vocab_size": 267_736,
     }

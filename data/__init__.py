@@ -37,7 +37,14 @@ Importing this package imports no TensorFlow: processes that generate ListOps im
 """
 
 from common.fields import changeable, choice, optional, text
-from data.datasets import ag_news, imdb, listops, parallel_text, plain_text
+from data.datasets import (
+    ag_news,
+    imdb,
+    listops,
+    parallel_text,
+    plain_text,
+    wikitext_103,
+)
 
 DATASETS = {
     "ag_news": ag_news,
@@ -45,6 +52,7 @@ DATASETS = {
     "listops": listops,
     "parallel_text": parallel_text,
     "plain_text": plain_text,
+    "wikitext_103": wikitext_103,
 }
 # `dataset` and `tokenizer` are names of registries. What becomes of bad rows may
 # change: one of them may have ended the run.

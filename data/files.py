@@ -4,6 +4,7 @@ import codecs
 import gzip
 import hashlib
 import json
+import logging
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -11,8 +12,11 @@ from pathlib import Path
 
 from common import checksums
 from common.cache import cached
+from common.downloads import DownloadError, download
 from common.paths import make_path, size_and_time
 from data.rows import DataError, bad_row
+
+logger = logging.getLogger("transevolve")
 
 
 def data_path(directory: str | None, dataset: str, layout: str) -> Path:
@@ -47,6 +51,45 @@ def cached_folder(config, name: str, identity, write: Callable[[Path], None]) ->
     key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
     folder = make_path(config.cache_dir, "--config.data.cache_dir")
     return cached(folder / f"{name}-{key}", write)
+
+
+def downloaded(
+    config,
+    place: str,
+    url: str,
+    sha256: str,
+    what: str,
+    instead: str,
+    unpack: Callable[[Path], None] = lambda path: None,
+) -> Path:
+    """A folder of `data.cache_dir` to which a file was downloaded, now or earlier.
+
+    Args:
+      config: the `data` part of a config.
+      place: FOLDER/FILE, the names of the folder and of the file there.
+      url, sha256: of the file.
+      what: the flag and what it expects, for errors.
+      instead: what a user without a network can do, for errors.
+      unpack: function of the file's path that makes of it what the folder is to have.
+
+    Raises:
+      DataError: if another file comes, or none.
+    """
+    name, file = place.split("/")
+    folder = make_path(config.cache_dir, "--config.data.cache_dir") / name
+
+    def write(unfinished):
+        logger.info("downloading %s to %s", url, folder)
+        try:
+            download(url, unfinished / file, sha256)
+        except DownloadError as error:
+            raise DataError(
+                f"{what}, of SHA-256 {sha256[:8]}…, found {error}. Instead you can "
+                f"{instead}"
+            ) from error
+        unpack(unfinished / file)
+
+    return cached(folder, write)
 
 
 def find(root: Path, name: str, content: str) -> Path:

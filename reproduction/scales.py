@@ -123,8 +123,8 @@ def _captions(changes: dict) -> dict[str, Experiment]:
 
 
 def _language(config, preset, changes=None):
-    """A language model, whose data is in files."""
-    task = _task(config, preset, changes, needs_folder=True)
+    """A language model, whose data is in files or downloaded."""
+    task = _task(config, preset, changes, needs_folder=config == "plain_text")
     return task._replace(task=f"{config}-{preset}", splits=("validation", "test"))
 
 

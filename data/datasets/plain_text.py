@@ -25,7 +25,15 @@ def read(config, split: str) -> Iterator[Line | DataError]:
     Raises:
       DataError: if the file cannot be had, or is damaged.
     """
-    path = _path(config, split)
+    return read_lines(_path(config, split))
+
+
+def read_lines(path: Path) -> Iterator[Line | DataError]:
+    """Yields the lines of a file.
+
+    Raises:
+      DataError: if it is damaged.
+    """
     for number, raw in files.raw_lines(path):
         line = files.decode_line(path, number, raw)
         yield line if isinstance(line, DataError) else Line(raw)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from common.cache import cached
-from common.downloads import DownloadError, download
 from common.fields import changeable, choice, integer, optional, text
 from common.paths import make_path
 from common.progress import progress_bar
@@ -110,7 +108,16 @@ def given(config) -> list[str]:
     """
     if config.vocab_file:
         return read(make_path(config.vocab_file, "--config.data.vocab_file"))
-    return read(_download(config.cache_dir))
+    folder = files.downloaded(
+        config,
+        f"bert-base-uncased/{FILE_NAME}",
+        BERT_URL,
+        BERT_SHA256,
+        "--config.data.vocab=bert: expected to download the published word pieces",
+        "give the file (--config.data.vocab_file=FILE), or learn word pieces "
+        "(--config.data.vocab=train)",
+    )
+    return read(folder / FILE_NAME)
 
 
 def trained(config) -> list[str]:
@@ -165,21 +172,3 @@ def read(path: Path) -> list[str]:
     if "[UNK]" not in pieces:
         raise bad_row(path, len(pieces), "the piece [UNK] somewhere", "none")
     return list(pieces)
-
-
-def _download(cache_dir) -> Path:
-    folder = make_path(cache_dir, "--config.data.cache_dir") / "bert-base-uncased"
-
-    def write(unfinished):
-        logger.info("downloading %s to %s", BERT_URL, folder)
-        try:
-            download(BERT_URL, unfinished / FILE_NAME, BERT_SHA256)
-        except DownloadError as error:
-            raise DataError(
-                "--config.data.vocab=bert: expected to download the published word "
-                f"pieces, of SHA-256 {BERT_SHA256[:8]}…, found {error}. Instead you "
-                "can give the file (--config.data.vocab_file=FILE), or learn word "
-                "pieces (--config.data.vocab=train)"
-            ) from error
-
-    return cached(folder, write) / FILE_NAME

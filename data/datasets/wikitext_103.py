@@ -1,0 +1,76 @@
+"""WikiText-103: articles of Wikipedia, in words (Merity et al. 2017, 1609.07843)."""
+
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from common.fields import choice
+from data import files
+from data.datasets import plain_text
+from data.rows import DataError, Line
+
+KIND = "plain_text"
+SPLITS = ("train", "validation", "test")
+SOURCES = ("files",)
+TOKENIZERS = plain_text.TOKENIZERS
+FIELDS = {
+    "source": choice(
+        "The files wiki.{train,valid,test}.tokens, of data.dir or else downloaded.",
+        *SOURCES,
+    )
+}
+# Where its first author keeps what the paper's address had.
+URL = "https://wikitext.smerity.com/wikitext-103-v1.zip"
+SHA256 = "242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590"
+FILES = {
+    "train": "wiki.train.tokens",
+    "validation": "wiki.valid.tokens",
+    "test": "wiki.test.tokens",
+}
+LAYOUT = "the folder of wiki.*.tokens"
+
+
+def read(config, split: str) -> Iterator[Line | DataError]:
+    """Yields the lines of "train", "validation" or "test", in order, blank ones too.
+
+    Raises:
+      DataError: if the text cannot be had, or is damaged.
+    """
+    return plain_text.read_lines(_path(config, split))
+
+
+def identify(config, split: str):
+    """A value that changes when the text does, but not when it is moved or packed."""
+    return files.identify(_path(config, split))
+
+
+def require_files(config, *splits: str) -> None:
+    """Raises `DataError` if the file of a split is missing."""
+    for split in splits:
+        _path(config, split)
+
+
+def _path(config, split) -> Path:
+    if config.dir:
+        root = files.data_path(config.dir, "WikiText-103", LAYOUT)
+    else:
+        root = files.downloaded(
+            config,
+            "wikitext-103/archive.zip",
+            URL,
+            SHA256,
+            "--config.data.dir: expected a folder, or to download WikiText-103",
+            f"give {LAYOUT} (--config.data.dir=FOLDER)",
+            _unpack,
+        )
+    return files.find(root, FILES[split], "a line of text")
+
+
+def _unpack(archive):
+    with zipfile.ZipFile(archive) as packed:
+        for name in FILES.values():
+            source = packed.open(f"wikitext-103/{name}")
+            with source, archive.with_name(name).open("wb") as target:
+                shutil.copyfileobj(source, target)
+    archive.unlink()
