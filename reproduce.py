@@ -46,7 +46,7 @@ REPORT = flags.DEFINE_string(
 FIGURE = flags.DEFINE_enum(
     "figure",
     None,
-    ["evolution", "drift", "positions"],
+    ["evolution", "drift", "positions", "losses"],
     "Draw this of --workdir, the evolution of --text, and stop.",
 )
 WORKDIR = flags.DEFINE_multi_string(
@@ -132,7 +132,7 @@ def _report():
 def _figure():
     from common.paths import make_path
     from common.paths import check_writable_file
-    from analysis import drift_picture, evolution_picture, positions
+    from analysis import drift_picture, evolution_picture, losses, positions
     from analysis.drift import drift
     from analysis.evolution import evolution
     from evaluation.run import load_run
@@ -144,7 +144,8 @@ def _figure():
     if TEXT.value is not None and not shows_text:
         raise UserError(f"--text: not expected beside --figure={FIGURE.value}")
     first, *more = WORKDIR.value
-    if more and FIGURE.value != "positions":
+    compares = {"positions": positions.draw, "losses": losses.draw}
+    if more and FIGURE.value not in compares:
         raise UserError(f"--workdir: expected one beside --figure={FIGURE.value}")
     folder, flag = (
         (OUTPUT.value, "--output") if OUTPUT.present else (first, "--workdir")
@@ -158,7 +159,7 @@ def _figure():
     elif FIGURE.value == "drift":
         print(drift_picture.draw(drift(run), run.config.variant, path))
     else:
-        print(positions.draw([run, *map(load_run, more)], path))
+        print(compares[FIGURE.value]([run, *map(load_run, more)], path))
     print(path)
 
 

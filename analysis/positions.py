@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from analysis.comparable import check_comparable, run_name
 from common.errors import UserError
 from common.progress import progress_bar
 from evaluation.run import Run
@@ -36,7 +37,7 @@ def by_position(run: Run) -> list[dict]:
     means = np.bincount(groups, losses) / counts
     return [
         {
-            "model": _name(run),
+            "model": run_name(run),
             "length": 2**group,
             "tokens": count,
             "perplexity": np.exp(mean),
@@ -58,19 +59,13 @@ def draw(runs: list[Run], path) -> str:
     Raises:
       UserError: as `by_position` does, if runs have other texts, or the same name.
     """
-    texts, names = [], []
     for run in runs:
-        texts.append(_batches(run).fingerprint)
-        names.append(_name(run))
-        if texts[-1] != texts[0]:
-            expected = f"the text and the tokens of {runs[0].workdir}"
-            raise UserError(f"--workdir={run.workdir}: expected {expected}")
-        if names.count(names[-1]) > 1:
-            raise UserError(f"--workdir={run.workdir}: expected one run of {names[-1]}")
+        _batches(run)
+    check_comparable(runs, "test")
     each = [by_position(run) for run in runs]
     title = "Perplexity by place in the document"
     plot_against_length(sum(each, []), ["perplexity"], title, path)
-    header = ["place, at most", "tokens", *names]
+    header = ["place, at most", "tokens", *map(run_name, runs)]
     cells = [
         [
             f"{of_place[0]['length']:,}",
@@ -90,10 +85,6 @@ def _batches(run):
             f"--workdir={run.workdir}: expected a language model, found {task}"
         )
     return run.task.evaluation_batches("test")
-
-
-def _name(run):
-    return run.config.variant + ", memory" * bool(run.config.data.memory)
 
 
 def _losses(run):

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
+from training.backends import one_device_trainer
+
 
 def updater(model, learning_rate: float, losses_of: Callable) -> Callable:
     """Returns a function of a batch that updates a model once by Adam, in a graph.
@@ -27,3 +29,18 @@ def updater(model, learning_rate: float, losses_of: Callable) -> Callable:
         optimizer.apply(gradients, variables)
 
     return update
+
+
+def task_updates(task, count: int) -> Callable:
+    """Returns a function that takes so many training steps of a new model of a task.
+
+    They are as in training: deterministic, on batches of its training data.
+    """
+    tf.config.experimental.enable_op_determinism()
+    trainer, iterator = one_device_trainer(
+        task.build_model,
+        task,
+        task.config.train,
+        task.training_batches().train(seed=0),
+    )
+    return lambda: trainer.train(iterator, count)

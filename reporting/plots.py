@@ -143,6 +143,26 @@ def plot_recall(rows: list[dict], path) -> None:
     write_png(figure, make_path(path, "--plot"))
 
 
+def plot_losses(lines: dict[str, list[tuple[float, float]]], path) -> None:
+    """Draws validation losses against minutes.
+
+    Args:
+      lines: {model: [(minutes, loss), ...]}.
+      path: where to write the PNG.
+    """
+    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    axis = figure.subplots()
+    for model, points in lines.items():
+        drawn = look(model)._asdict()
+        axis.plot(*zip(*points, strict=True), label=drawable(model), **drawn)
+    axis.set(xlabel="minutes of training updates", ylabel="validation loss")
+    axis.set_xlim(left=0)
+    axis.grid(alpha=0.3)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    write_png(figure, make_path(path, "--plot"))
+
+
 def _draw(axis, rows, name, x, y, **look):
     """Draws a line for each name, of the rows that have a y; returns {name: points}."""
     lines = {}

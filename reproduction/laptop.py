@@ -3,10 +3,10 @@
 import logging
 
 import numpy as np
-import tensorflow as tf
 
 from benchmarks.models import BASELINE
 from benchmarks.timing import interleave, speedup
+from benchmarks.updates import task_updates
 from common.errors import UserError
 from common.paths import make_local_path
 from configs import listops
@@ -19,7 +19,6 @@ from reproduction.experiment import Experiment, Folder
 from reproduction.running import run_all
 from tasks import TASKS
 from training import config as configuration
-from training.backends import one_device_trainer
 
 LISTOPS = Experiment("listops", "listops", "laptop")
 # The paper's, and its future work.
@@ -105,18 +104,8 @@ def _differences(device):
 def _speeds(tasks):
     """How many times as fast as the baseline's a training step of each task is."""
     logger.info("\ntiming training steps side by side")
-    tf.config.experimental.enable_op_determinism()  # as in training
-    calls = {name: _updates(task) for name, task in tasks.items()}
+    calls = {
+        name: task_updates(task, UPDATES_PER_ROUND) for name, task in tasks.items()
+    }
     seconds = interleave(calls, TIMED_ROUNDS, "timing")
     return {name: speedup(seconds, name, BASELINE) for name in tasks}
-
-
-def _updates(task):
-    """A function that takes a few training steps of a new model."""
-    trainer, iterator = one_device_trainer(
-        task.build_model,
-        task,
-        task.config.train,
-        task.training_batches().train(seed=0),
-    )
-    return lambda: trainer.train(iterator, UPDATES_PER_ROUND)

@@ -77,7 +77,7 @@ def test_a_line_is_drawn_for_each_run(folder, tmp_path):
     with pytest.raises(UserError, match="cut: expected one run of transevolve"):
         draw([carried, cut, cut], tmp_path / "positions.png")
     other = open_run(folder, tmp_path / "bytes", **{"data.tokenizer": "bytes"})
-    with pytest.raises(UserError, match="bytes: expected the text and the tokens of"):
+    with pytest.raises(UserError, match="bytes: expected the test data and the toke"):
         draw([cut, other], tmp_path / "positions.png")
 
 

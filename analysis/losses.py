@@ -1,0 +1,85 @@
+"""Loss on validation data against the time of training."""
+
+import statistics
+
+import numpy as np
+
+from analysis.comparable import check_comparable, run_name
+from benchmarks.timing import interleave
+from benchmarks.updates import task_updates
+from common.errors import UserError
+from evaluation.run import Run
+from reporting.plots import plot_losses
+from reporting.tables import markdown_table
+from reproduction import records
+
+ROUNDS, UPDATES_PER_ROUND = 5, 4
+
+
+def against_time(runs: list[Run]) -> dict[str, list[tuple[float, float]]]:
+    """(minutes, loss) of each validation of runs, by the run's name.
+
+    Minutes are the updates so far, times the median seconds of one. Updates of all runs
+    are timed by turns, on this machine. So they are comparable, though runs were
+    trained beside other work, or elsewhere. The time of validations does not count.
+
+    Args:
+      runs: of one task, with the same validation data.
+
+    Raises:
+      UserError: if a run has no validations, or the runs cannot be compared.
+    """
+    check_comparable(runs, "validation")
+    validations = {}
+    for run in runs:
+        rows = records.read(run.workdir).validations
+        if not rows:
+            raise UserError(
+                f"--workdir={run.workdir}: expected validations, found none"
+            )
+        # A step that was repeated after an interruption counts once.
+        validations[run_name(run)] = {row["step"]: row["loss"] for row in rows}
+    updates = {run_name(run): task_updates(run.task, UPDATES_PER_ROUND) for run in runs}
+    seconds = interleave(updates, ROUNDS, "timing updates")
+    return {
+        name: [
+            (step * statistics.median(seconds[name]) / UPDATES_PER_ROUND / 60, loss)
+            for step, loss in sorted(losses.items())
+        ]
+        for name, losses in validations.items()
+    }
+
+
+def draw(runs: list[Run], path) -> str:
+    """Draws a line for each run, as a PNG file.
+
+    Args:
+      runs: see `against_time`.
+      path: where to write it.
+
+    Returns:
+      A table in Markdown: each run's time, its last loss, and its loss when the first
+      run had ended.
+
+    Raises:
+      UserError: as `against_time` does.
+    """
+    lines = against_time(runs)
+    plot_losses(lines, path)
+    first = min(line[-1][0] for line in lines.values())
+    header = [
+        "model",
+        "minutes of updates",
+        "last loss",
+        f"loss at {first:.1f} minutes",
+    ]
+    cells = [
+        [
+            name,
+            f"{line[-1][0]:.1f}",
+            f"{line[-1][1]:.3f}",
+            f"{np.interp(first, *zip(*line, strict=True)):.3f}",
+        ]
+        for name, line in lines.items()
+    ]
+    return markdown_table(header, cells)
