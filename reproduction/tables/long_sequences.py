@@ -68,7 +68,7 @@ def _speed(scale, folder):
         for row in speeds
         if row["benchmark"] == "speed" and "seconds" in row
     }
-    lengths = sorted({length for _, length in timed} | set(LENGTHS))
+    lengths = sorted({length for _, length in timed} or LENGTHS)
     published = {**SPEED, **OTHER_SPEED, BASELINE: dict.fromkeys(LENGTHS, 1.0)}
     ours = [
         *rows_of(scale),
