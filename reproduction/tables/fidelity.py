@@ -10,7 +10,7 @@ from reporting.palette import COLOURS
 from reporting.png import write_png
 from reproduction.results import Results
 from reproduction.scales import Scale
-from reproduction.scores import NOT_RUN, mean_score
+from reproduction.scores import NOT_RUN, is_clear, mean_score
 from reproduction.sheet import Column, Picture, Sheet
 
 # Every choice that makes a difference, by itself: rotations have two of their own.
@@ -35,9 +35,6 @@ COLUMNS = [
     Column("test", "test score", 2, is_mean=True),
     Column("runs", "runs", 0),
 ]
-# How many standard errors from 0 a mean of 2, 3, ... numbers is by chance in one case
-# of 20 (Student's t); for more numbers the last.
-BY_CHANCE = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
 
 
 def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
@@ -114,7 +111,7 @@ def _figures(profile, records, gains):
     name = next(score for score in SCORES if score in tests[0])
     best = mean_score(record.best_validation for record in records)
     gain = mean_score(gains)
-    evidence = "clear" if _is_clear(gain) else "not clear"
+    evidence = "clear" if is_clear(gain) else "not clear"
     return {
         "runs": best.count,
         "metric": records[0].kind.metric,
@@ -125,14 +122,6 @@ def _figures(profile, records, gains):
         **mean_score(SCORES[name] * test[name] for test in tests).cells("test"),
         "badge": "" if profile == PAPER else evidence,
     }
-
-
-def _is_clear(gain):
-    # Pairs that are alike to the last digit are few examples of a small set.
-    if gain.count < 2 or gain.deviation == 0:
-        return False
-    error = gain.deviation / gain.count**0.5
-    return abs(gain.mean) > error * BY_CHANCE[min(gain.count, len(BY_CHANCE) + 1) - 2]
 
 
 def _draw(panels, folder):

@@ -1,0 +1,114 @@
+"""How often attention is made, and how a depth steps: what each does to accuracy.
+
+The paper calls the first one the degree of temporal evolution (section 7), and has one
+and two blocks. Section 4 takes Euler's steps.
+"""
+
+import itertools
+
+from models.residual_step import EULER, RESIDUAL_STEPS
+from reproduction.results import Results
+from reproduction.scales import Scale
+from reproduction.scores import NOT_RUN, interval, is_clear, mean_score
+from reproduction.sheet import Column, Sheet
+
+TASKS = ("listops", "imdb")
+VARIANT = "transevolve-fullff-1"
+DEPTHS = 6  # of all blocks
+# The first one is what the others are compared with.
+SETTINGS = [(1, EULER), (2, EULER), (3, EULER), (6, EULER)]
+SETTINGS += [(1, step) for step in RESIDUAL_STEPS if step != EULER]
+COLUMNS = [
+    Column("task", "task"),
+    Column("step", "step"),
+    Column("blocks", "blocks", 0),
+    Column("depths", "depths of a block", 0),
+    Column("ffn_dim", "inner width", 0),
+    Column("accuracy", "test accuracy %", 2, is_mean=True),
+    Column("interval", "± of 95 %", 2),
+    Column("gain", "above one block, Euler", 2, signed=True, is_mean=True),
+    Column("badge", "evidence"),
+    Column("runs", "runs", 0),
+    Column("parameters", "parameters", 0),
+]
+NOTES = [
+    f"The model is {VARIANT}. A block makes its attention once, and its depths read "
+    "it. With more blocks the feed-forwards are narrower. So all models have about as "
+    "many parameters.",
+    "Test accuracy is that of the checkpoint with the best validation accuracy. The "
+    "difference from one block with Euler's steps is the mean over seeds of the "
+    "difference of two runs with one seed. Evidence is clear if chance would give as "
+    "much in fewer than one case of 20.",
+]
+
+
+def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`; the first setting's are the runs of tables 3 and 4."""
+    cells = []
+    for name, (blocks, step) in itertools.product(TASKS, SETTINGS):
+        task = scale.tasks[name]
+        model = task._replace(variant=VARIANT).make_config({}).model
+        changes, choice = {}, ""
+        if blocks > 1:
+            changes = {
+                "model.num_blocks": blocks,
+                "model.num_depths": DEPTHS // blocks,
+                "model.ffn_dim": _ffn_dim(model, blocks),
+            }
+            choice = f"{blocks}-blocks"
+        elif step != EULER:
+            changes, choice = {"model.residual_step": step}, step
+        row = {
+            "task": name,
+            "step": step,
+            "blocks": blocks,
+            "depths": DEPTHS // blocks,
+            "ffn_dim": changes.get("model.ffn_dim", model.ffn_dim),
+        }
+        seeds = scale.fidelity_seeds
+        runs = scale.each_seed(task, VARIANT, seeds, changes=changes, choice=choice)
+        cells.append((row, runs))
+    return cells
+
+
+def _ffn_dim(model, num_blocks):
+    """The inner width with which so many blocks have as many parameters as one.
+
+    The attention of a block has 6 d^2 weights, as many as d / 2 inner units of all
+    depths.
+    """
+    return max(1, model.ffn_dim - (num_blocks - 1) * model.hidden_dim // 2)
+
+
+def sheets(scale: Scale, results: Results) -> list[Sheet]:
+    """See `reproduction.tables`."""
+    filled, of_first = [], {}
+    for row, runs in rows(scale, results):
+        is_first = (row["blocks"], row["step"]) == SETTINGS[0]
+        tests = {one.seed: one.results["test"] for one in results.finished(runs)}
+        accuracies = {seed: 100 * test["accuracy"] for seed, test in tests.items()}
+        if is_first:
+            of_first = accuracies
+        filled.append(row | _figures(accuracies, {} if is_first else of_first, tests))
+    tasks = {task: scale.tasks[task] for task in TASKS}
+    notes = [scale.meaning, *NOTES, *results.absences(tasks)]
+    title = "Degrees of temporal evolution, and steps"
+    return [Sheet("evolution", title, COLUMNS, filled, notes)]
+
+
+def _figures(accuracies, of_first, tests):
+    """Of the runs of a row, and of those that it is compared with, by seed."""
+    if not tests:
+        return {"runs": 0, "badge": NOT_RUN}
+    gains = [accuracies[seed] - of_first[seed] for seed in accuracies.keys() & of_first]
+    gain, first = mean_score(gains), next(iter(tests.values()))
+    evidence = "clear" if is_clear(gain) else "not clear"
+    values = list(accuracies.values())
+    return {
+        **mean_score(values).cells("accuracy"),
+        "interval": interval(values, first.get("examples")),
+        **gain.cells("gain"),
+        "badge": evidence if gains else "",
+        "runs": len(values),
+        "parameters": first["parameters"],
+    }
