@@ -7,8 +7,9 @@ from models.gradients import custom_gradient
 from models.layers.embedding import PADDING_ID, TokenEmbedding
 from models.seeds import derive_seed
 
-# Products with a table that are held at once.
-TILE = 2**24
+# Products with a table that are held at once, and rows of them: a tile is computed
+# whole, and few rows need a cluster.
+TILE, TILE_ROWS = 2**24, 256
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -136,7 +137,7 @@ def _log_sums(x, table, is_needed):
       float32, float32 and int32 (rows,). The second has no gradient.
     """
     rows, width = ops.shape(x)
-    height = max(1, TILE // table.shape[0])
+    height = max(1, min(TILE_ROWS, TILE // table.shape[0]))
     if x.shape[0] is not None:
         height = min(rows, height)
     number = ops.sum(ops.cast(is_needed, "int32"))
