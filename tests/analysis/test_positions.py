@@ -89,6 +89,8 @@ def test_runs_are_named_by_a_flag_each(folder, tmp_path):
     assert result.stdout.splitlines()[-1] == f"{tmp_path}/cut/positions.png"
     result = scripts.script("reproduce.py", "--figure=drift", workdir, workdir)
     assert "--workdir: expected one beside --figure=drift" in result.stderr
+    result = scripts.script("reproduce.py", "--figure=losses", workdir)
+    assert f"{workdir}: expected validations, found none" in result.stderr
 
 
 def test_another_task_has_no_places(tmp_path):

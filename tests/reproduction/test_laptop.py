@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from benchmarks.updates import task_updates
 from configs.published import ACCURACY
 from models import variants
 from reproduction import laptop
@@ -49,7 +50,6 @@ def compare(tmp_path, monkeypatch):
     """A function that compares tiny models; the lines of its table, and the rest."""
     tiny = Shallow("listops", "listops", "laptop", TINY)
     monkeypatch.setattr(laptop, "LISTOPS", tiny)
-    monkeypatch.setattr(laptop, "UPDATES_PER_ROUND", 1)
     monkeypatch.setattr(
         laptop, "interleave", lambda calls, *_: dict.fromkeys(calls, [1])
     )
@@ -102,13 +102,12 @@ def test_models_are_trained_once(tmp_path, compare):
     assert before == {path: path.stat().st_mtime for path in runs.rglob("*.jsonl")}
 
 
-def test_a_training_step_is_what_is_timed(monkeypatch, tmp_path):
+def test_a_training_step_is_what_is_timed(tmp_path):
     config = Folder(tmp_path, "comparison").config(
         Shallow("listops", "listops", "laptop", TINY, variant="transformer")
     )
-    monkeypatch.setattr(laptop, "UPDATES_PER_ROUND", 1)
     kind = TASKS[config.kind]
-    step = laptop._updates(kind(config, kind.make_tokenizer(config)))
+    step = task_updates(kind(config, kind.make_tokenizer(config)), 1)
     assert np.isfinite(step().loss)
 
 
