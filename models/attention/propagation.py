@@ -63,7 +63,9 @@ def _pairs(x):
     """Those of even and of odd chunks, as many, the last one maybe of zeros."""
     if ops.shape(x)[2] % 2:
         x = ops.concatenate([x, ops.zeros_like(x[:, :, :1])], axis=2)
-    return x[:, :, ::2], x[:, :, 1::2]
+    batch, heads, _, *sizes = ops.shape(x)
+    # TensorFlow takes every other one far more slowly, by x[:, :, ::2].
+    return ops.unstack(ops.reshape(x, (batch, heads, -1, 2, *sizes)), axis=3)
 
 
 def _interleaved(even, odd, count):
