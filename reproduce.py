@@ -14,7 +14,7 @@ from common.errors import UserError
 TABLE = flags.DEFINE_string(
     "table",
     None,
-    "2, 3, 4 or figure2 of the paper, all of these, or fidelity, evolution, retrieval "
+    "2, 3, 4 or figure2 of the paper, all of these, or fidelity, blocks, retrieval "
     "or fast-weights.",
 )
 SCALE = flags.DEFINE_string(
@@ -132,10 +132,11 @@ def _report():
 def _figure():
     from common.paths import make_path
     from common.paths import check_writable_file
-    from analysis import drift_picture, evolution_picture, losses, positions
+    from analysis import drift_picture, evolution_picture, positions
     from analysis.drift import drift
     from analysis.evolution import evolution
     from evaluation.run import load_run
+    from reproduction import losses
 
     shows_text = FIGURE.value == "evolution"
     for flag in (WORKDIR, TEXT) if shows_text else (WORKDIR,):

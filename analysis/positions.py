@@ -26,6 +26,7 @@ def by_position(run: Run) -> list[dict]:
     Raises:
       UserError: if the run is of another task, or its data cannot be had.
     """
+    _check_language_model(run)
     task = run.task
     losses = np.concatenate([*_losses(run)])
     tokens = task.data.text("test").tokens
@@ -60,7 +61,7 @@ def draw(runs: list[Run], path) -> str:
       UserError: as `by_position` does, if runs have other texts, or the same name.
     """
     for run in runs:
-        _batches(run)
+        _check_language_model(run)
     check_comparable(runs, "test")
     each = [by_position(run) for run in runs]
     title = "Perplexity by place in the document"
@@ -77,19 +78,17 @@ def draw(runs: list[Run], path) -> str:
     return markdown_table(header, cells, left=0)
 
 
-def _batches(run):
-    """Those of the test data, if the run is of a language model."""
+def _check_language_model(run):
     if not isinstance(run.task, LanguageModellingTask):
         task = run.config.task
-        raise UserError(
-            f"--workdir={run.workdir}: expected a language model, found {task}"
-        )
-    return run.task.evaluation_batches("test")
+        expected = f"expected a language model, found {task}"
+        raise UserError(f"--workdir={run.workdir}: {expected}")
 
 
 def _losses(run):
     """Losses of the tokens of the test data, batch by batch, in their order."""
-    batches, task = _batches(run), run.task
+    task = run.task
+    batches = task.evaluation_batches("test")
     state = task.initial_state(batches.buckets.batch_size)
     with progress_bar(total=batches.num_batches, desc="places", unit=" batches") as bar:
         for batch in batches.evaluate():

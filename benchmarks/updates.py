@@ -34,13 +34,16 @@ def updater(model, learning_rate: float, losses_of: Callable) -> Callable:
 def task_updates(task, count: int) -> Callable:
     """Returns a function that takes so many training steps of a new model of a task.
 
-    They are as in training: deterministic, on batches of its training data.
+    They are as in training, on batches of its training data.
     """
-    tf.config.experimental.enable_op_determinism()
+    if task.config.train.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    batches = task.training_batches()
     trainer, iterator = one_device_trainer(
         task.build_model,
         task,
         task.config.train,
-        task.training_batches().train(seed=0),
+        batches.train(seed=0),
+        fillers=batches.fillers,
     )
     return lambda: trainer.train(iterator, count)

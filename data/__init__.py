@@ -62,6 +62,6 @@ FIELDS = {
         choice("Whether a bad row ends the run or is left out.", "fail", "skip")
     ),
     "cache_dir": changeable(
-        text("Folder of learned vocabularies, tokenized and generated data.")
+        text("Folder of downloads, vocabularies, tokenized and generated data.")
     ),
 }

@@ -54,8 +54,9 @@ def cached_folder(config, name: str, identity, write: Callable[[Path], None]) ->
 
 
 def downloaded(
-    config,
-    place: str,
+    cache_dir,
+    name: str,
+    file: str,
     url: str,
     sha256: str,
     what: str,
@@ -65,8 +66,9 @@ def downloaded(
     """A folder of `data.cache_dir` to which a file was downloaded, now or earlier.
 
     Args:
-      config: the `data` part of a config.
-      place: FOLDER/FILE, the names of the folder and of the file there.
+      cache_dir: `data.cache_dir`.
+      name: of the folder.
+      file: name of the file there.
       url, sha256: of the file.
       what: the flag and what it expects, for errors.
       instead: what a user without a network can do, for errors.
@@ -75,8 +77,7 @@ def downloaded(
     Raises:
       DataError: if another file comes, or none.
     """
-    name, file = place.split("/")
-    folder = make_path(config.cache_dir, "--config.data.cache_dir") / name
+    folder = make_path(cache_dir, "--config.data.cache_dir") / name
 
     def write(unfinished):
         logger.info("downloading %s to %s", url, folder)

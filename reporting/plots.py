@@ -155,7 +155,7 @@ def plot_losses(lines: dict[str, list[tuple[float, float]]], path) -> None:
     for model, points in lines.items():
         drawn = look(model)._asdict()
         axis.plot(*zip(*points, strict=True), label=drawable(model), **drawn)
-    axis.set(xlabel="minutes of training updates", ylabel="validation loss")
+    axis.set(xlabel="minutes of training updates", ylabel="validation loss (nats)")
     axis.set_xlim(left=0)
     axis.grid(alpha=0.3)
     axis.spines[["top", "right"]].set_visible(False)

@@ -11,6 +11,7 @@ NOT_RUN, OTHER_MEASURE = "not run", "other measure"
 TOLERANCE = 0.5
 # Standard errors to each side of a figure that an interval of 95 % has.
 STANDARD_ERRORS = 1.96
+ROUNDING = 1e-9
 # How many standard errors from 0 a mean of 2, 3, ... numbers is by chance in one case
 # of 20 (Student's t); for more numbers the last.
 BY_CHANCE = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
@@ -50,8 +51,8 @@ def is_clear(gain: Score) -> bool:
     Args:
       gain: of differences of pairs of runs, each pair with one seed.
     """
-    # Pairs that are alike to the last digit are few examples of a small set.
-    if gain.count < 2 or gain.deviation == 0:
+    # Pairs that are alike but for rounding are few examples of a small set.
+    if gain.count < 2 or gain.deviation < ROUNDING:
         return False
     error = gain.deviation / gain.count**0.5
     return abs(gain.mean) > error * BY_CHANCE[min(gain.count, len(BY_CHANCE) + 1) - 2]

@@ -1,5 +1,6 @@
 """WikiText-103: articles of Wikipedia, in words (Merity et al. 2017, 1609.07843)."""
 
+import functools
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -55,16 +56,22 @@ def _path(config, split) -> Path:
     if config.dir:
         root = files.data_path(config.dir, "WikiText-103", LAYOUT)
     else:
-        root = files.downloaded(
-            config,
-            "wikitext-103/archive.zip",
-            URL,
-            SHA256,
-            "--config.data.dir: expected a folder, or to download WikiText-103",
-            f"give {LAYOUT} (--config.data.dir=FOLDER)",
-            _unpack,
-        )
+        root = _downloaded(config.cache_dir)
     return files.find(root, FILES[split], "a line of text")
+
+
+@functools.cache  # Each look into a cached folder reads all of its 540 MB.
+def _downloaded(cache_dir):
+    return files.downloaded(
+        cache_dir,
+        "wikitext-103",
+        "archive.zip",
+        URL,
+        SHA256,
+        "--config.data.dir: expected a folder, or to download WikiText-103",
+        f"give {LAYOUT} (--config.data.dir=FOLDER)",
+        _unpack,
+    )
 
 
 def _unpack(archive):

@@ -109,8 +109,9 @@ def given(config) -> list[str]:
     if config.vocab_file:
         return read(make_path(config.vocab_file, "--config.data.vocab_file"))
     folder = files.downloaded(
-        config,
-        f"bert-base-uncased/{FILE_NAME}",
+        config.cache_dir,
+        "bert-base-uncased",
+        FILE_NAME,
         BERT_URL,
         BERT_SHA256,
         "--config.data.vocab=bert: expected to download the published word pieces",

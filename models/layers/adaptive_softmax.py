@@ -7,9 +7,10 @@ from models.gradients import custom_gradient
 from models.layers.embedding import PADDING_ID, TokenEmbedding
 from models.seeds import derive_seed
 
-# Products with a table that are held at once, and rows of them: a tile is computed
-# whole, and few rows need a cluster.
-TILE, TILE_ROWS = 2**24, 256
+# Products of a tile, at most.
+TILE = 2**24
+# Rows of a tile, at most: a tile of which one row is needed is computed whole.
+TILE_ROWS = 256
 
 
 @keras.saving.register_keras_serializable("transevolve")

@@ -19,8 +19,8 @@ from reproduction.results import Results
 from reproduction.running import Job
 from reproduction.scales import Scale
 from reproduction.tables import (
+    blocks,
     classification,
-    evolution,
     fast_weights,
     fidelity,
     learning_rates,
@@ -35,7 +35,7 @@ TABLES = {
     "4": long_sequences,
     "figure2": learning_rates,
     "fidelity": fidelity,
-    "evolution": evolution,
+    "blocks": blocks,
     "retrieval": retrieval,
     "fast-weights": fast_weights,
 }
@@ -45,7 +45,7 @@ ALL = ("2", "3", "4", "figure2")
 # Those that have no other models than were chosen to be run.
 OF_CHOSEN_MODELS = {"figure2", "fidelity"}
 # Those whose models are given.
-OF_GIVEN_MODELS = {"evolution", "retrieval", "fast-weights"}
+OF_GIVEN_MODELS = {"blocks", "retrieval", "fast-weights"}
 
 
 def named(name: str) -> tuple[str, ...]:

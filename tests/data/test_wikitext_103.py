@@ -34,7 +34,8 @@ def archive(monkeypatch):
     content = buffer.getvalue()
     digest = hashlib.sha256(content).hexdigest()
     monkeypatch.setattr(wikitext_103, "SHA256", digest)
-    return content
+    yield content
+    wikitext_103._downloaded.cache_clear()
 
 
 def test_the_archive_is_downloaded_once(archive, tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from models import build_classifier, count_parameters
 from reproduction.scales import SCALES
 from reproduction.scores import NOT_RUN
-from reproduction.tables import evolution
+from reproduction.tables import blocks
 from tests.reproduction.made_runs import experiments_of, results_of, rows, run_of
 
 LAPTOP = SCALES["laptop"]
@@ -14,7 +14,7 @@ LAPTOP = SCALES["laptop"]
 @pytest.mark.parametrize("scale", ["paper", "laptop"])
 def test_models_have_as_many_parameters(scale):
     counts = set()
-    for one in experiments_of(evolution, SCALES[scale]):
+    for one in experiments_of(blocks, SCALES[scale]):
         if one.task == "listops" and one.seed == 0:
             model = one.make_config({}).model
             assert model.num_blocks * model.num_depths == 6
@@ -32,12 +32,12 @@ def test_gains_are_of_pairs_with_one_seed(tmp_path):
     accuracies = {"": 0.45, "6-blocks": 0.49, "rk2": 0.45}
     ran = [
         tested(one, accuracies[one.choice])
-        for one in experiments_of(evolution, LAPTOP)
+        for one in experiments_of(blocks, LAPTOP)
         if one.task == "listops" and one.choice in accuracies
     ]
     of_rk2 = next(one for one in ran if "rk2/seed-2" in one.name)
     of_rk2.results["test"]["accuracy"] += 0.05
-    (sheet,) = evolution.sheets(LAPTOP, results_of(ran, tmp_path))
+    (sheet,) = blocks.sheets(LAPTOP, results_of(ran, tmp_path))
     (first,) = rows(sheet, task="listops", blocks=1, step="euler")
     assert (first["gain"], first["badge"], first["runs"]) == (None, "", 3)
     assert first["accuracy"] == pytest.approx(45.0)
@@ -46,6 +46,7 @@ def test_gains_are_of_pairs_with_one_seed(tmp_path):
     # The noise of seeds is not in the difference, which rounding alone makes uneven.
     assert six["gain"] == pytest.approx(4.0)
     assert six["gain_deviation"] == pytest.approx(0, abs=1e-9)
+    assert six["badge"] == "not clear"
     (midpoint,) = rows(sheet, task="listops", step="rk2")
     assert midpoint["gain"] == pytest.approx(5 / 3)
     assert midpoint["badge"] == "not clear"

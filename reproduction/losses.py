@@ -59,7 +59,7 @@ def draw(runs: list[Run], path) -> str:
 
     Returns:
       A table in Markdown: each run's time, its last loss, and its loss when the first
-      run had ended.
+      run had ended, if it had been validated by then.
 
     Raises:
       UserError: as `against_time` does.
@@ -73,13 +73,10 @@ def draw(runs: list[Run], path) -> str:
         "last loss",
         f"loss at {first:.1f} minutes",
     ]
-    cells = [
-        [
-            name,
-            f"{line[-1][0]:.1f}",
-            f"{line[-1][1]:.3f}",
-            f"{np.interp(first, *zip(*line, strict=True)):.3f}",
-        ]
-        for name, line in lines.items()
-    ]
+    cells = []
+    for name, line in lines.items():
+        (begin, _), *_, (end, last) = [line[0], *line]
+        by_then = np.interp(first, *zip(*line, strict=True))
+        shown = f"{by_then:.3f}" if first >= begin else ""
+        cells.append([name, f"{end:.1f}", f"{last:.3f}", shown])
     return markdown_table(header, cells)

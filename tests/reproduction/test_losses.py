@@ -7,10 +7,10 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from analysis import losses
 from common.errors import UserError
 from evaluation.run import load_run
 from reporting.palette import look
+from reproduction import losses
 from tests import plain_text, runs
 
 pytestmark = pytest.mark.slow

@@ -1,4 +1,4 @@
-"""How often attention is made, and how a depth steps: what each does to accuracy.
+"""Blocks and residual steps: what more of them do to accuracy.
 
 The paper calls the first one the degree of temporal evolution (section 7), and has one
 and two blocks. Section 4 takes Euler's steps.
@@ -20,7 +20,7 @@ SETTINGS = [(1, EULER), (2, EULER), (3, EULER), (6, EULER)]
 SETTINGS += [(1, step) for step in RESIDUAL_STEPS if step != EULER]
 COLUMNS = [
     Column("task", "task"),
-    Column("step", "step"),
+    Column("step", "residual step"),
     Column("blocks", "blocks", 0),
     Column("depths", "depths of a block", 0),
     Column("ffn_dim", "inner width", 0),
@@ -38,7 +38,7 @@ NOTES = [
     "Test accuracy is that of the checkpoint with the best validation accuracy. The "
     "difference from one block with Euler's steps is the mean over seeds of the "
     "difference of two runs with one seed. Evidence is clear if chance would give as "
-    "much in fewer than one case of 20.",
+    "much in fewer than one case of 20. So one that is clear needs another to agree.",
 ]
 
 
@@ -92,8 +92,8 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         filled.append(row | _figures(accuracies, {} if is_first else of_first, tests))
     tasks = {task: scale.tasks[task] for task in TASKS}
     notes = [scale.meaning, *NOTES, *results.absences(tasks)]
-    title = "Degrees of temporal evolution, and steps"
-    return [Sheet("evolution", title, COLUMNS, filled, notes)]
+    title = "Blocks and residual steps"
+    return [Sheet("blocks", title, COLUMNS, filled, notes)]
 
 
 def _figures(accuracies, of_first, tests):
