@@ -52,11 +52,9 @@ class ReformerOperator(DividedOperator):
     Padding may lie anywhere. It has the last bucket for itself, so it moves no real
     token to another chunk.
 
-    Reversible residuals (section 3) are the stack's: it would carry two streams, y1 =
-    x1 + attention(x2) and y2 = x2 + feed_forward(y1), and keep neither. Its gradient by
-    hand would compute x2 = y2 - feed_forward(y1) and x1 = y1 - attention(x2) again,
-    with the dropout of the forward pass. It would have to keep the order of the tokens,
-    since rounding in x2 might move one to another bucket.
+    Reversible residuals (section 3) are the stack's (`models.reversible`). Their
+    backward pass computes the input of the attention again. Rounding in it may move a
+    token that lies between two buckets, whose gradient then is of another bucket.
 
     Args:
       rounds: of hashing.
