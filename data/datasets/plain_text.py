@@ -1,6 +1,6 @@
 """Plain text: files of lines, each of which is a document or a paragraph of one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from common.fields import choice, text
@@ -19,38 +19,37 @@ FIELDS = {
 }
 
 
-def read(config, split: str) -> Iterator[Line | DataError]:
-    """Yields the lines of "train", "validation" or "test", in order, blank ones too.
+def functions_of(path: Callable) -> tuple[Callable, Callable, Callable]:
+    """`read`, `identify` and `require_files` of a dataset of lines; see `data`.
 
-    Raises:
-      DataError: if the file cannot be had, or is damaged.
+    Args:
+      path: function of the `data` part of a config, and of a split, that gives its
+        file. It raises `DataError` if the file is missing.
     """
-    return read_lines(_path(config, split))
 
+    def read(config, split: str) -> Iterator[Line | DataError]:
+        """Yields the lines of "train", "validation" or "test", blank ones too."""
+        file = path(config, split)
+        for number, raw in files.raw_lines(file):
+            line = files.decode_line(file, number, raw)
+            yield line if isinstance(line, DataError) else Line(raw)
 
-def read_lines(path: Path) -> Iterator[Line | DataError]:
-    """Yields the lines of a file.
+    def identify(config, split: str):
+        """A value that changes when the text does, but not when it is moved."""
+        return files.identify(path(config, split))
 
-    Raises:
-      DataError: if it is damaged.
-    """
-    for number, raw in files.raw_lines(path):
-        line = files.decode_line(path, number, raw)
-        yield line if isinstance(line, DataError) else Line(raw)
+    def require_files(config, *splits: str) -> None:
+        """Raises `DataError` if the file of a split is missing."""
+        for split in splits:
+            path(config, split)
 
-
-def identify(config, split: str):
-    """A value that changes when the text does, but not when it is moved or packed."""
-    return files.identify(_path(config, split))
-
-
-def require_files(config, *splits: str) -> None:
-    """Raises `DataError` if the file of a split is missing."""
-    for split in splits:
-        _path(config, split)
+    return read, identify, require_files
 
 
 def _path(config, split) -> Path:
     name = config[f"{split}_name"]
     root = files.data_path(config.dir, "plain text", f"the folder of {name}[.gz]")
     return files.find(root, name, "a line of text")
+
+
+read, identify, require_files = functions_of(_path)

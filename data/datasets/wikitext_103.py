@@ -3,13 +3,11 @@
 import functools
 import shutil
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from common.fields import choice
 from data import files
 from data.datasets import plain_text
-from data.rows import DataError, Line
 
 KIND = "plain_text"
 SPLITS = ("train", "validation", "test")
@@ -30,26 +28,6 @@ FILES = {
     "test": "wiki.test.tokens",
 }
 LAYOUT = "the folder of wiki.*.tokens"
-
-
-def read(config, split: str) -> Iterator[Line | DataError]:
-    """Yields the lines of "train", "validation" or "test", in order, blank ones too.
-
-    Raises:
-      DataError: if the text cannot be had, or is damaged.
-    """
-    return plain_text.read_lines(_path(config, split))
-
-
-def identify(config, split: str):
-    """A value that changes when the text does, but not when it is moved or packed."""
-    return files.identify(_path(config, split))
-
-
-def require_files(config, *splits: str) -> None:
-    """Raises `DataError` if the file of a split is missing."""
-    for split in splits:
-        _path(config, split)
 
 
 def _path(config, split) -> Path:
@@ -81,3 +59,6 @@ def _unpack(archive):
             with source, archive.with_name(name).open("wb") as target:
                 shutil.copyfileobj(source, target)
     archive.unlink()
+
+
+read, identify, require_files = plain_text.functions_of(_path)
