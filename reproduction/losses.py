@@ -75,8 +75,8 @@ def draw(runs: list[Run], path) -> str:
     ]
     cells = []
     for name, line in lines.items():
-        (begin, _), *_, (end, last) = [line[0], *line]
-        by_then = np.interp(first, *zip(*line, strict=True))
-        shown = f"{by_then:.3f}" if first >= begin else ""
-        cells.append([name, f"{end:.1f}", f"{last:.3f}", shown])
+        minutes, losses = zip(*line, strict=True)
+        by_then = np.interp(first, minutes, losses)
+        shown = f"{by_then:.3f}" if first >= minutes[0] else ""
+        cells.append([name, f"{minutes[-1]:.1f}", f"{losses[-1]:.3f}", shown])
     return markdown_table(header, cells)
