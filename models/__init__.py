@@ -18,6 +18,7 @@ from models.classifier import SequenceClassifier
 from models.encoder_decoder import EncoderDecoder
 from models.language_model import LanguageModel
 from models.layers.embedding import IN_ATTENTION, POSITIONS, RELATIVE
+from models.masked_model import MaskedModel
 from models.seeds import derive_seed
 from models.transevolve import ARCHITECTURE as TRANSEVOLVE
 from models.transformer import ARCHITECTURE as TRANSFORMER
@@ -231,6 +232,38 @@ def build_classifier(
         seed=seed,
         dtype=arguments.get("dtype"),
         name="classifier",
+    )
+    model.build((None, None))
+    return model
+
+
+def build_masked_model(
+    config: Mapping,
+    vocabulary_size: int,
+    seed: int = 0,
+    max_length: int | None = None,
+) -> MaskedModel:
+    """Builds the model of hidden tokens that the `model` part of a config describes.
+
+    Args:
+      config, vocabulary_size, seed, max_length: as for `build_classifier`, whose
+        encoder it has.
+
+    Returns:
+      The model, with its weights made.
+    """
+    architecture, hidden_dim, positions, arguments = _parts(config, max_length)
+    model = MaskedModel(
+        vocabulary_size,
+        hidden_dim,
+        architecture.encoder(
+            **arguments, seed=derive_seed(seed, "encoder"), name="encoder"
+        ),
+        positions=positions,
+        max_length=max_length,
+        seed=seed,
+        dtype=arguments.get("dtype"),
+        name="masked_model",
     )
     model.build((None, None))
     return model

@@ -20,6 +20,8 @@ IMMATERIAL = {
 # What a record tells by itself.
 NAMES = {"task", "variant", "seed"}
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
+# Runs that differ in their seed alone start from such runs.
+SEED_OF_START = re.compile(r"/seed-\d+$")
 ABSENT = "no such field"
 # Not all models have all of these; one that no flag has set says nothing.
 CHOICES = {
@@ -72,7 +74,10 @@ def unusual_settings(record: Record, usual: dict[str, str]) -> dict[str, str]:
 def settings(record: Record) -> dict[str, str]:
     """{whole name of a field: its value in words}."""
     flat = flatten(record.config)
-    return {name: in_words(flat[name]) for name in flat if name not in NAMES}
+    words = {name: in_words(flat[name]) for name in flat if name not in NAMES}
+    if start := words.get("train.init_from"):
+        words["train.init_from"] = SEED_OF_START.sub("", start)
+    return words
 
 
 def profiles(records: list[Record]) -> str | None:

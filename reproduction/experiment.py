@@ -28,6 +28,8 @@ class Experiment(NamedTuple):
       splits: to evaluate when it has been trained.
       average_checkpoints: if above 0, the mean of so many is evaluated, too.
       test_at_validations: whether test data is evaluated at each validation, too.
+      starts_from: the `task` of the run, of the same variant and seed, whose weights
+        it starts from; "" for none.
       seeds: how many runs there are of each kind; 0 for the scale's number.
       variant: of the model.
       choice: names what the run changes beside, in its folder's name; "" if nothing.
@@ -43,6 +45,7 @@ class Experiment(NamedTuple):
     splits: tuple[str, ...] = ("test",)
     average_checkpoints: int = 0
     test_at_validations: bool = False
+    starts_from: str = ""
     seeds: int = 0
     variant: str = ""
     choice: str = ""
@@ -69,7 +72,8 @@ class Experiment(NamedTuple):
         """The config of the run.
 
         Args:
-          data: {whole name: value} of fields that say where its data lies.
+          data: {whole name: value} of fields that say where its data lies, and the run
+            that it starts from.
         """
         module = importlib.import_module(f"configs.{self.config}")
         config = module.get_config(f"{self.variant},{self.preset}")
@@ -83,7 +87,10 @@ class Experiment(NamedTuple):
         if record is None or record.failure or not record.facts.get("finished"):
             return False
         # With the source that it had: that data need not be here any more.
-        config = self.make_config({"data.source": record.config["data"].get("source")})
+        fields = {"data.source": record.config["data"].get("source")}
+        if self.starts_from:
+            fields["train.init_from"] = record.config["train"]["init_from"]
+        config = self.make_config(fields)
         if set(workdirs.differences(config, ConfigDict(record.config))) - IMMATERIAL:
             return False
         scores = TASKS[config.kind].score_names
@@ -129,11 +136,15 @@ class Folder:
         return self.runs / experiment.name
 
     def data(self, experiment: Experiment) -> dict | None:
-        """{whole name: value} of the fields that say where a run's data lies.
+        """{whole name: value} of the fields that say where a run's data lies, and the
+        run that it starts from.
 
         None if it runs only on data that is not there.
         """
         fields = {"data.cache_dir": str(self.cache)}
+        if experiment.starts_from:
+            before = experiment._replace(task=experiment.starts_from, choice="")
+            fields["train.init_from"] = str(self.workdir(before))
         folder = self._find(experiment.folders)
         if folder is not None:
             fields |= {"data.source": "files", "data.dir": str(folder)}

@@ -28,6 +28,7 @@ class Scale(NamedTuple):
       retrieval: {setting: numbers of keys}, see `benchmarks.retrieval`.
       fast_weights: {"translation" or the size of a language model: how it runs in the
         tables of Schlag, Irie and Schmidhuber 2021}.
+      pretraining: {task: how its models learn classes in the table of pretraining}.
       tunes: whether learning rates are tried, see `reproduction.tuning`.
     """
 
@@ -44,6 +45,7 @@ class Scale(NamedTuple):
     memory_lengths: list[int]
     retrieval: dict[int, Sequence[int]]
     fast_weights: dict[str, Experiment]
+    pretraining: dict[str, Experiment]
     tunes: bool = False
 
     @property
@@ -168,6 +170,25 @@ PAPER = Scale(
         "small": _language("wikitext_103", "small"),
         "medium": _language("wikitext_103", "medium"),
     },
+    pretraining={
+        "listops": _task(
+            "listops",
+            changes={
+                "data.min_length": 100,
+                "data.max_length": 200,
+                "data.bucket_lengths": (128, 160, 200),
+            },
+            seeds=3,
+        ),
+        "char_imdb": _task(
+            "char_imdb",
+            changes={
+                "data.max_length": 1024,
+                "data.bucket_lengths": (512, 768, 1024),
+            },
+            seeds=3,
+        ),
+    },
 )
 
 # Texts are a sixteenth as long as the paper's, and so is what systems cut them into:
@@ -274,6 +295,12 @@ LAPTOP = Scale(
         # One size stands for both.
         **dict.fromkeys(("small", "medium"), _language("plain_text", "laptop")),
     },
+    pretraining={
+        "listops": LAPTOP_TASKS["listops"].changed(
+            {"train.steps": 500, "train.validate_every": 250}
+        ),
+        "char_imdb": LAPTOP_TASKS["char_imdb"]._replace(seeds=3),
+    },
 )
 
 TINY = {
@@ -354,6 +381,7 @@ SMOKE = Scale(
             ("small", "medium"), _language("plain_text", "laptop", TINY_LANGUAGE_MODEL)
         ),
     },
+    pretraining={task: SMOKE_TASKS[task] for task in ("listops", "char_imdb")},
 )
 
 SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}

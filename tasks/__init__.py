@@ -5,6 +5,7 @@ To add one, write its `Task` and name it here.
 
 from tasks.classification import ClassificationTask
 from tasks.language_modelling import LanguageModellingTask
+from tasks.masked_tokens import MaskedTokensTask
 from tasks.task import Task
 from tasks.translation import TranslationTask
 
@@ -12,5 +13,6 @@ from tasks.translation import TranslationTask
 TASKS: dict[str, type[Task]] = {
     "classification": ClassificationTask,
     "language_modelling": LanguageModellingTask,
+    "masked_tokens": MaskedTokensTask,
     "translation": TranslationTask,
 }

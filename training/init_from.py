@@ -13,7 +13,8 @@ logger = logging.getLogger("transevolve")
 def take_weights(model, tokenizer, workdir) -> None:
     """Gives a model the best weights of another run, those of the same path and shape.
 
-    What was taken and what was not is logged.
+    What was taken and what was not is logged. Paths begin below the model, so that an
+    encoder may come from a model of another kind.
 
     Args:
       model: a new one.
@@ -26,12 +27,15 @@ def take_weights(model, tokenizer, workdir) -> None:
     workdir = make_path(workdir, "--config.train.init_from")
     try:
         _, other = workdirs.read(workdir)
-        stored = Checkpoints(workdir, model).best_weights()
+        stored = {
+            _below(path): value
+            for path, value in Checkpoints(workdir, model).best_weights().items()
+        }
     except UserError as error:
         raise UserError(f"--config.train.init_from: {error}") from None
     taken, left = [], []
     for weight in model.trainable_variables:
-        value = stored.get(weight.path)
+        value = stored.get(_below(weight.path))
         if value is None:
             left.append(f"{weight.path} (not there)")
         elif value.shape != tuple(weight.shape):
@@ -54,3 +58,8 @@ def take_weights(model, tokenizer, workdir) -> None:
             "tokens",
             workdir,
         )
+
+
+def _below(path):
+    """The path of a weight without its model's name."""
+    return path.partition("/")[2]

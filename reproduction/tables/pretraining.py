@@ -1,0 +1,178 @@
+"""Operators from scratch, and after the model has learned to find hidden tokens of the
+same texts.
+
+From-scratch comparisons of long-sequence models overestimate their differences (Amos
+et al. 2023).
+"""
+
+import itertools
+import statistics
+from typing import NamedTuple
+
+from reproduction.results import Results
+from reproduction.scales import Scale
+from reproduction.scores import (
+    NOT_RUN,
+    interval,
+    is_clear,
+    mean_score,
+)
+from reproduction.sheet import DEVIATIONS, Column, Sheet
+from reproduction.tables.classification import TUNED
+from reproduction.tuning import Tuning, tune
+
+MODELS = ("transformer", "transevolve-fullff-1")
+# What their names have appended; a softmax nothing.
+OPERATORS = (
+    "",
+    "-linear",
+    "-linear-favor",
+    "-rfa",
+    "-sinkhorn",
+    "-big-bird",
+    "-state-space",
+)
+COLUMNS = [
+    Column("task", "task"),
+    Column("model", "model"),
+    Column("scratch", "from scratch, test accuracy %", 2, is_mean=True),
+    Column("scratch_interval", "± of 95 %", 2),
+    Column("pretrained", "pretrained, test accuracy %", 2, is_mean=True),
+    Column("pretrained_interval", "± of 95 % (pretrained)", 2),
+    Column("gain", "gain", 2, signed=True, is_mean=True),
+    Column("badge", "evidence"),
+    Column("masked_loss", "loss a hidden token", 3, is_mean=True),
+    Column("runs", "pairs", 0),
+    Column("scratch_rate", "lr_max", 3),
+    Column("pretrained_rate", "lr_max (pretrained)", 3),
+]
+NOTES = [
+    "Pretraining hides half of the tokens of the training texts, and the model learns "
+    "to find them. It takes as many updates as learning the classes, which then starts "
+    "from its weights. All models have the same number of updates.",
+    "Test accuracy is that of the checkpoint with the best validation accuracy. A gain "
+    "is the mean over seeds of the difference of two runs with one seed. Evidence is "
+    "clear if chance would give as much in fewer than one case of 20.",
+    "The interval of 95 % is over draws of the test data and over runs.",
+    DEVIATIONS,
+]
+
+
+class Compared(NamedTuple):
+    """The runs of a model on a task.
+
+    Attributes:
+      scratch: that learn classes from the start.
+      masked: that find hidden tokens.
+      pretrained: that learn classes from the weights of these.
+    """
+
+    scratch: Tuning
+    masked: list
+    pretrained: Tuning
+
+
+def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`; what starts from a run follows when that has ended."""
+    cells = []
+    for row, runs in _compared(scale, results):
+        ended = {one.seed for one in runs.masked}
+        if results is not None:
+            masked = [(one, results.records.get(one.name)) for one in runs.masked]
+            ended = {one.seed for one, record in masked if one.is_finished(record)}
+        following = [one for one in runs.pretrained.runs if one.seed in ended]
+        cells.append((row, [*runs.scratch.runs, *runs.masked, *following]))
+    return cells
+
+
+def _compared(scale, results):
+    """(cells that say what it is, `Compared`) of each row."""
+    rows = []
+    for name, model, operator in itertools.product(
+        scale.pretraining, MODELS, OPERATORS
+    ):
+        variant = model + operator
+        # As large as in the tables of other systems.
+        sizes = scale.systems.get(MODELS[0] + operator, {})
+        task = scale.pretraining[name].changed(sizes)
+        masked = task.changed(
+            {"kind": "masked_tokens"}, task=f"{name}-masked", test_at_validations=False
+        )
+        scratch, pretrained = (
+            tune(scale, one, variant, results)
+            for one in (
+                task._replace(task=f"{name}-scratch"),
+                task._replace(task=f"{name}-pretrained", starts_from=masked.task),
+            )
+        )
+        runs = Compared(scratch, scale.each_seed(masked, variant), pretrained)
+        rows.append(({"task": name, "model": variant}, runs))
+    return rows
+
+
+def sheets(scale: Scale, results: Results) -> list[Sheet]:
+    """See `reproduction.tables`."""
+    filled = [row | _figures(runs, results) for row, runs in _compared(scale, results)]
+    scratch = {
+        name: one._replace(task=f"{name}-scratch")
+        for name, one in scale.pretraining.items()
+    }
+    notes = [
+        scale.meaning,
+        *NOTES,
+        *_orders(filled),
+        *[TUNED] * any(row.get("scratch_rate") for row in filled),
+        *results.absences(scratch),
+    ]
+    title = "Operators from scratch and pretrained"
+    return [Sheet("pretraining", title, COLUMNS, filled, notes)]
+
+
+def _figures(runs, results):
+    scratch, examples = _accuracies(runs.scratch.filling, results)
+    pretrained, _ = _accuracies(runs.pretrained.filling, results)
+    masked = [one.results["test"]["loss"] for one in results.finished(runs.masked)]
+    gain = mean_score(
+        pretrained[seed] - scratch[seed] for seed in pretrained.keys() & scratch
+    )
+    evidence = "clear" if is_clear(gain) else "not clear"
+    return {
+        **mean_score(scratch.values()).cells("scratch"),
+        "scratch_interval": interval(list(scratch.values()), examples),
+        **mean_score(pretrained.values()).cells("pretrained"),
+        "pretrained_interval": interval(list(pretrained.values()), examples),
+        **gain.cells("gain"),
+        "badge": evidence if gain.count else NOT_RUN,
+        **mean_score(masked).cells("masked_loss"),
+        "runs": gain.count,
+        "scratch_rate": runs.scratch.rate,
+        "pretrained_rate": runs.pretrained.rate,
+    }
+
+
+def _accuracies(experiments, results):
+    """{seed: test accuracy in %}, and how many examples were tested."""
+    tests = {one.seed: one.results["test"] for one in results.finished(experiments)}
+    examples = next((test.get("examples") for test in tests.values()), None)
+    return {seed: 100 * test["accuracy"] for seed, test in tests.items()}, examples
+
+
+def _orders(rows):
+    """A sentence for each task on what pretraining does to the order of its models."""
+    for task in dict.fromkeys(row["task"] for row in rows):
+        of_task = [
+            (row["scratch"], row["pretrained"])
+            for row in rows
+            if row["task"] == task and None not in (row["scratch"], row["pretrained"])
+        ]
+        if len(of_task) < 2:
+            continue
+        spreads = map(statistics.stdev, zip(*of_task, strict=True))
+        before, after = (f"{spread:.2f}" for spread in spreads)
+        pairs = list(itertools.combinations(of_task, 2))
+        changed = sum((a - c) * (b - d) < 0 for (a, b), (c, d) in pairs)
+        yield (
+            f"On {task}, accuracies of models have a standard deviation of {before} "
+            f"points from scratch and {after} after pretraining. Of {len(pairs)} pairs "
+            f"of models, {changed} change their order."
+        )

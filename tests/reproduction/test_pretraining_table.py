@@ -1,0 +1,84 @@
+"""What the table of pretraining runs, and makes of it; nobody trains here."""
+
+import pytest
+
+from reproduction.scales import SCALES
+from reproduction.scores import NOT_RUN
+from reproduction.tables import pretraining
+from tests.reproduction.made_runs import experiments_of, results_of, rows, run_of
+
+LAPTOP = SCALES["laptop"]
+MODELS = ("transformer", "transformer-rfa")
+
+
+def of(kind, variant, scale=LAPTOP):
+    runs = experiments_of(pretraining, scale)
+    return [one for one in runs if (one.task, one.variant) == (kind, variant)]
+
+
+def evaluated(one, **test):
+    return run_of(one, {"test": {"examples": 2000, **test}})
+
+
+def test_a_run_follows_that_which_it_starts_from(tmp_path):
+    results = results_of([], tmp_path)
+    runs = pretraining.rows(LAPTOP, results)
+    assert "listops-pretrained" not in {one.task for _, row in runs for one in row}
+    (first, *_) = of("listops-masked", "transformer")
+    assert first.make_config({}).kind == "masked_tokens"
+    results = results_of([evaluated(first, loss=2.0, accuracy=0.3)], tmp_path)
+    following = [
+        one
+        for _, row in pretraining.rows(LAPTOP, results)
+        for one in row
+        if one.task == "listops-pretrained"
+    ]
+    (one,) = following
+    assert (one.variant, one.seed) == ("transformer", 0)
+    start = results.folder.config(one).train.init_from
+    assert start == str(results.folder.workdir(first))
+    tuned = LAPTOP._replace(tunes=True)
+    starts = {
+        results.folder.config(one).train.init_from
+        for one in of("listops-pretrained", "transformer", tuned)
+        if one.seed == 0
+    }
+    assert starts == {start}
+
+
+def test_sizes_are_those_of_the_tables_of_systems():
+    for variant in ("transformer-sinkhorn", "transevolve-fullff-1-sinkhorn"):
+        for one in of("listops-scratch", variant):
+            assert one.make_config({}).model.attention.block == 4
+
+
+def test_gains_are_of_pairs_with_one_seed(tmp_path):
+    accuracies = {
+        ("listops-scratch", "transformer"): 0.4,
+        ("listops-scratch", "transformer-rfa"): 0.3,
+        ("listops-pretrained", "transformer"): 0.45,
+        ("listops-pretrained", "transformer-rfa"): 0.46,
+    }
+    records = [
+        evaluated(
+            one, accuracy=accuracy + 0.01 * one.seed + 0.001 * one.seed**2 * later
+        )
+        for (kind, variant), accuracy in accuracies.items()
+        for later in [kind.endswith("pretrained")]
+        for one in of(kind, variant)
+    ]
+    for record in records:
+        if record.name.startswith("listops-pretrained"):
+            record.config["train"]["init_from"] = "/elsewhere"
+    records += [evaluated(one, loss=2.0) for one in of("listops-masked", "transformer")]
+    (sheet,) = pretraining.sheets(LAPTOP, results_of(records, tmp_path))
+    (row,) = rows(sheet, task="listops", model="transformer")
+    assert row["scratch"] == pytest.approx(41)
+    assert row["pretrained"] == pytest.approx(46 + 0.5 / 3)
+    assert row["gain"] == pytest.approx(5 + 0.5 / 3)
+    assert (row["runs"], row["badge"], row["masked_loss"]) == (3, "clear", 2.0)
+    (absent,) = rows(sheet, task="listops", model="transevolve-fullff-1")
+    assert (absent["badge"], absent["runs"]) == (NOT_RUN, 0)
+    (said,) = [note for note in sheet.notes if note.startswith("On listops")]
+    assert "7.07 points from scratch and 0.71 after pretraining" in said
+    assert "Of 1 pairs of models, 1 change their order" in said
