@@ -219,22 +219,15 @@ def build_classifier(
     Returns:
       The model, with its weights made.
     """
-    architecture, hidden_dim, positions, arguments = _parts(config, max_length)
-    model = SequenceClassifier(
+    return _build(
+        SequenceClassifier,
+        "classifier",
+        config,
         vocabulary_size,
-        num_classes,
-        hidden_dim,
-        architecture.encoder(
-            **arguments, seed=derive_seed(seed, "encoder"), name="encoder"
-        ),
-        positions=positions,
-        max_length=max_length,
-        seed=seed,
-        dtype=arguments.get("dtype"),
-        name="classifier",
+        seed,
+        max_length,
+        num_classes=num_classes,
     )
-    model.build((None, None))
-    return model
 
 
 def build_masked_model(
@@ -245,28 +238,11 @@ def build_masked_model(
 ) -> MaskedModel:
     """Builds the model of hidden tokens that the `model` part of a config describes.
 
-    Args:
-      config, vocabulary_size, seed, max_length: as for `build_classifier`, whose
-        encoder it has.
-
-    Returns:
-      The model, with its weights made.
+    See `build_classifier` for the arguments, and for the encoder that it has, too.
     """
-    architecture, hidden_dim, positions, arguments = _parts(config, max_length)
-    model = MaskedModel(
-        vocabulary_size,
-        hidden_dim,
-        architecture.encoder(
-            **arguments, seed=derive_seed(seed, "encoder"), name="encoder"
-        ),
-        positions=positions,
-        max_length=max_length,
-        seed=seed,
-        dtype=arguments.get("dtype"),
-        name="masked_model",
+    return _build(
+        MaskedModel, "masked_model", config, vocabulary_size, seed, max_length
     )
-    model.build((None, None))
-    return model
 
 
 def build_encoder_decoder(
@@ -280,9 +256,7 @@ def build_encoder_decoder(
     Args:
       config: `architecture`, a key of `ARCHITECTURES`, `hidden_dim`, and the arguments
         that its encoder and its decoder share.
-      vocabulary_size: number of token ids, padding (0) included.
-      seed: of initial weights, dropout and the random rotations.
-      max_length: as for `build_classifier`.
+      vocabulary_size, seed, max_length: as for `build_classifier`.
 
     Returns:
       The model, with its weights made.
@@ -290,27 +264,11 @@ def build_encoder_decoder(
     Raises:
       ValueError: if the architecture has no decoder, or the attention cannot decode.
     """
-    architecture, hidden_dim, positions, arguments = _parts(config, max_length)
     if not can_decode(config):
         raise ValueError(f"expected a model with a decoder, got {dict(config)}")
-    model = EncoderDecoder(
-        vocabulary_size,
-        hidden_dim,
-        *(
-            layer(**arguments, seed=derive_seed(seed, name), name=name)
-            for layer, name in (
-                (architecture.encoder, "encoder"),
-                (architecture.decoder, "decoder"),
-            )
-        ),
-        positions=positions,
-        max_length=max_length,
-        seed=seed,
-        dtype=arguments.get("dtype"),
-        name="encoder_decoder",
+    return _build(
+        EncoderDecoder, "encoder_decoder", config, vocabulary_size, seed, max_length
     )
-    model.build((None, None))
-    return model
 
 
 def build_language_model(
@@ -326,7 +284,7 @@ def build_language_model(
         of its encoder, which is causal here. It may have `adaptive_cutoffs`, see
         `LanguageModel`, and `initial_deviation`, the standard deviation of a normal
         distribution from which projections and vectors of tokens are drawn.
-      vocabulary_size, seed, max_length: as for `build_encoder_decoder`.
+      vocabulary_size, seed, max_length: as for `build_classifier`.
 
     Returns:
       The model, with its weights made.
@@ -334,29 +292,52 @@ def build_language_model(
     Raises:
       ValueError: if the attention is not causal, or cannot decode.
     """
-    architecture, hidden_dim, positions, arguments = _parts(config, max_length)
-    cutoffs = arguments.pop("adaptive_cutoffs", None)
-    deviation = arguments.pop("initial_deviation", None)
     if not can_model_language(config):
         raise ValueError(f"expected a causal model that decodes, got {dict(config)}")
-    seed_of_encoder = derive_seed(seed, "encoder")
-    encoder = architecture.encoder(
-        **arguments, use="causal", seed=seed_of_encoder, name="encoder"
-    )
-    model = LanguageModel(
+    config = {**config, "use": "causal"}
+    cutoffs = config.pop("adaptive_cutoffs", None) or ()
+    deviation = config.pop("initial_deviation", None)
+    model = _build(
+        LanguageModel,
+        "language_model",
+        config,
         vocabulary_size,
-        hidden_dim,
-        encoder,
-        cutoffs or (),
+        seed,
+        max_length,
+        cutoffs=cutoffs,
+    )
+    if deviation:
+        _draw(model, deviation, seed)
+    return model
+
+
+def _build(kind, name, config, vocabulary_size, seed, max_length, **of_kind):
+    """A `TokenModel` of a kind, with its weights made."""
+    arguments = dict(config)
+    architecture = ARCHITECTURES[arguments.pop("architecture")]
+    hidden_dim, positions = arguments.pop("hidden_dim"), arguments.get("positions")
+    if "attention" in arguments:
+        arguments["attention"] = dict(arguments["attention"])
+        arguments["max_length"] = max_length
+    else:
+        arguments.pop("positions", None)
+    layers = {"encoder": architecture.encoder, "decoder": architecture.decoder}
+    parts = {
+        part: layers[part](**arguments, seed=derive_seed(seed, part), name=part)
+        for part in kind.parts
+    }
+    model = kind(
+        vocabulary_size=vocabulary_size,
+        hidden_dim=hidden_dim,
+        **parts,
+        **of_kind,
         positions=positions,
         max_length=max_length,
         seed=seed,
         dtype=arguments.get("dtype"),
-        name="language_model",
+        name=name,
     )
     model.build((None, None))
-    if deviation:
-        _draw(model, deviation, seed)
     return model
 
 
@@ -373,16 +354,3 @@ def _draw(model, deviation, seed):
 def count_parameters(model: keras.Model) -> int:
     """How many numbers training may change: no counters, nor the states of seeds."""
     return sum(math.prod(weight.shape) for weight in model.trainable_weights)
-
-
-def _parts(config, max_length):
-    """The architecture, hidden_dim, positions, and the arguments of the layers."""
-    arguments = dict(config)
-    architecture = ARCHITECTURES[arguments.pop("architecture")]
-    positions = arguments.get("positions")
-    if "attention" in arguments:
-        arguments["attention"] = dict(arguments["attention"])
-        arguments["max_length"] = max_length
-    else:
-        arguments.pop("positions", None)
-    return architecture, arguments.pop("hidden_dim"), positions, arguments
