@@ -1,26 +1,24 @@
-"""Batches of texts of which a part is hidden."""
+"""Batches of texts of which some tokens are hidden."""
 
 import numpy as np
 import tensorflow as tf
 
 from data.batches import Batches, HeldBatches
 
-SHARE = 0.5
+HIDDEN_SHARE = 0.5
 
 
 class MaskedBatches(Batches):
-    """Texts, as `inputs`, and those of their tokens that a model is not to see, as
+    """Texts are `inputs`. Those of their tokens that a model is not to see are
     `targets`, (rows, length), which are 0 elsewhere.
 
-    In training half of the places are hidden, drawn anew by the seed and the number of
-    the batch. In evaluation the same places of all texts are hidden, whatever the
-    batches, so that no score depends on them.
+    In training each position is hidden with a probability of a half, drawn anew by the
+    seed and the number of the batch. In evaluation the same positions of all texts are
+    hidden, so that no score depends on batches.
 
     Args:
       batches: of texts with classes, which are left out.
     """
-
-    fillers = {"inputs": 0, "targets": 0}
 
     def __init__(self, batches: HeldBatches):
         self._batches = batches
@@ -36,9 +34,12 @@ class MaskedBatches(Batches):
         """See `Batches`."""
 
         def hide(number, batch):
-            shape = tf.shape(batch["inputs"])
-            drawn = tf.random.stateless_uniform(shape, [seed, number])
-            return _hidden(batch, drawn < SHARE)
+            tokens = batch["inputs"]
+            drawn = tf.random.stateless_uniform(tf.shape(tokens), [seed, number])
+            drawn = tf.where(tokens == 0, 1.0, drawn)
+            # A batch without any target would have no loss.
+            first = drawn == tf.reduce_min(drawn)
+            return _hidden(batch, (drawn < HIDDEN_SHARE) | first)
 
         dataset = self._batches.train(seed, first_batch)
         return dataset.enumerate(first_batch).map(hide)
@@ -46,14 +47,14 @@ class MaskedBatches(Batches):
     def evaluate(self) -> tf.data.Dataset:
         """See `Batches`."""
         length = max(length for _, length in self.shapes)
-        places = tf.constant(np.random.default_rng(0).random(length) < SHARE)
+        hidden = tf.constant(np.random.default_rng(0).random(length) < HIDDEN_SHARE)
 
         def hide(batch):
-            return _hidden(batch, places[: tf.shape(batch["inputs"])[1]])
+            return _hidden(batch, hidden[: tf.shape(batch["inputs"])[1]])
 
         return self._batches.evaluate().map(hide)
 
 
-def _hidden(batch, places):
+def _hidden(batch, hidden):
     tokens = batch["inputs"]
-    return {"inputs": tokens, "targets": tf.where(places, tokens, 0)}
+    return {"inputs": tokens, "targets": tf.where(hidden, tokens, 0)}

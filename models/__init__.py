@@ -238,7 +238,7 @@ def build_masked_model(
 ) -> MaskedModel:
     """Builds the model of hidden tokens that the `model` part of a config describes.
 
-    See `build_classifier` for the arguments, and for the encoder that it has, too.
+    The arguments and the encoder are those of `build_classifier`.
     """
     return _build(
         MaskedModel, "masked_model", config, vocabulary_size, seed, max_length
@@ -311,7 +311,7 @@ def build_language_model(
     return model
 
 
-def _build(kind, name, config, vocabulary_size, seed, max_length, **of_kind):
+def _build(kind, name, config, vocabulary_size, seed, max_length, **further):
     """A `TokenModel` of a kind, with its weights made."""
     arguments = dict(config)
     architecture = ARCHITECTURES[arguments.pop("architecture")]
@@ -321,16 +321,15 @@ def _build(kind, name, config, vocabulary_size, seed, max_length, **of_kind):
         arguments["max_length"] = max_length
     else:
         arguments.pop("positions", None)
-    layers = {"encoder": architecture.encoder, "decoder": architecture.decoder}
-    parts = {
-        part: layers[part](**arguments, seed=derive_seed(seed, part), name=part)
-        for part in kind.parts
-    }
+    parts = {}
+    for part in kind.parts:
+        layer = getattr(architecture, part)
+        parts[part] = layer(**arguments, seed=derive_seed(seed, part), name=part)
     model = kind(
         vocabulary_size=vocabulary_size,
         hidden_dim=hidden_dim,
         **parts,
-        **of_kind,
+        **further,
         positions=positions,
         max_length=max_length,
         seed=seed,

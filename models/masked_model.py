@@ -12,8 +12,8 @@ class MaskedModel(TokenModel):
     """Logits of each token of a text, of which the encoder sees a part (Devlin et al.
     2019). Input and output layer share one embedding.
 
-    A hidden token has its position and a vector of zeros. So the model has no weights
-    that a classifier lacks.
+    The vector of a hidden token is 0, plus that of its position where positions have
+    vectors. So the model has no weights that a classifier lacks.
 
     Args:
       vocabulary_size, hidden_dim: see `TokenModel`; there are as many logits.
@@ -23,9 +23,6 @@ class MaskedModel(TokenModel):
 
     def __init__(self, vocabulary_size, hidden_dim, encoder, **kwargs):
         super().__init__(vocabulary_size, hidden_dim, [encoder], **kwargs)
-
-    def build(self, tokens_shape, hidden_shape=None):
-        super().build(tokens_shape)
 
     def call(self, tokens, hidden, training=None):
         """Logits, (batch, length, vocabulary_size), of (batch, length) token ids.

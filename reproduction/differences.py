@@ -20,8 +20,6 @@ IMMATERIAL = {
 # What a record tells by itself.
 NAMES = {"task", "variant", "seed"}
 NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
-# Runs that differ in their seed alone start from such runs.
-SEED_OF_START = re.compile(r"/seed-\d+$")
 ABSENT = "no such field"
 # Not all models have all of these; one that no flag has set says nothing.
 CHOICES = {
@@ -76,7 +74,9 @@ def settings(record: Record) -> dict[str, str]:
     flat = flatten(record.config)
     words = {name: in_words(flat[name]) for name in flat if name not in NAMES}
     if start := words.get("train.init_from"):
-        words["train.init_from"] = SEED_OF_START.sub("", start)
+        # What each starts from may be of its variant and its seed.
+        end = f"/{record.variant}/seed-{record.seed}"
+        words["train.init_from"] = start.removesuffix(end)
     return words
 
 

@@ -89,7 +89,7 @@ class Experiment(NamedTuple):
         # With the source that it had: that data need not be here any more.
         fields = {"data.source": record.config["data"].get("source")}
         if self.starts_from:
-            fields["train.init_from"] = record.config["train"]["init_from"]
+            fields["train.init_from"] = record.config["train"].get("init_from")
         config = self.make_config(fields)
         if set(workdirs.differences(config, ConfigDict(record.config))) - IMMATERIAL:
             return False

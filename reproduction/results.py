@@ -33,6 +33,10 @@ class Results(NamedTuple):
             if one.is_finished(self.records.get(one.name))
         ]
 
+    def tests(self, experiments: Iterable[Experiment]) -> dict[int, dict]:
+        """{seed: result on test data} of those of the experiments that have ended."""
+        return {one.seed: one.results["test"] for one in self.finished(experiments)}
+
     def absences(self, tasks: dict[str, Experiment]) -> list[str]:
         """A sentence for each of the tasks of a table that could not be run."""
         # What was run before is there, whatever became of its data.

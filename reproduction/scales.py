@@ -57,8 +57,13 @@ class Scale(NamedTuple):
         """Returns this scale with so many runs of each kind, or as it is for None."""
         if not seeds:
             return self
-        tasks = {name: one._replace(seeds=0) for name, one in self.tasks.items()}
-        return self._replace(seeds=seeds, fidelity_seeds=seeds, tasks=tasks)
+        tasks, pretraining = (
+            {name: one._replace(seeds=0) for name, one in group.items()}
+            for group in (self.tasks, self.pretraining)
+        )
+        return self._replace(
+            seeds=seeds, fidelity_seeds=seeds, tasks=tasks, pretraining=pretraining
+        )
 
     def each_seed(
         self, task: Experiment, variant: str, seeds: int | None = None, **changed

@@ -45,17 +45,19 @@ def mean_score(values) -> Score:
     )
 
 
-def is_clear(gain: Score) -> bool:
-    """Whether chance would give such a mean in fewer than one case of 20.
+def evidence(gain: Score) -> str:
+    """ "clear" if chance would give such a mean in fewer than one case of 20; else "not
+    clear".
 
     Args:
       gain: of differences of pairs of runs, each pair with one seed.
     """
     # Pairs that are alike but for rounding are few examples of a small set.
     if gain.count < 2 or gain.deviation < ROUNDING:
-        return False
+        return "not clear"
     error = gain.deviation / gain.count**0.5
-    return abs(gain.mean) > error * BY_CHANCE[min(gain.count, len(BY_CHANCE) + 1) - 2]
+    bound = error * BY_CHANCE[min(gain.count, len(BY_CHANCE) + 1) - 2]
+    return "clear" if abs(gain.mean) > bound else "not clear"
 
 
 def verdict(

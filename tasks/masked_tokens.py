@@ -2,9 +2,10 @@
 classes of the same texts (Amos et al. 2023)."""
 
 from common.errors import UserError
+from common.fields import fail
 from data.classification import ClassificationData
 from data.masked import MaskedBatches
-from models import build_masked_model
+from models import attention_kind, build_masked_model
 from tasks.classification import ClassificationTask
 from tasks.task import Evaluation, Table, Task
 from training.backends import Evaluator
@@ -12,7 +13,7 @@ from training.losses import cross_entropy, first_choice
 
 
 class MaskedTokensTask(Task):
-    """The best checkpoint is that of the lowest loss a hidden token. See `Task`.
+    """The best checkpoint is that of the lowest loss per hidden token. See `Task`.
 
     The config is that of a classification, whose classes are left out.
     """
@@ -20,12 +21,17 @@ class MaskedTokensTask(Task):
     reads = ClassificationTask.reads
     unit = "tokens"
     fields = ClassificationTask.fields
-    check = staticmethod(ClassificationTask.check)
     shapes = staticmethod(ClassificationTask.shapes)
 
     def __init__(self, config, tokenizer):
         super().__init__(config, tokenizer)
         self.data = ClassificationData(config.data, config.seed, tokenizer)
+
+    @staticmethod
+    def check(config):
+        ClassificationTask.check(config)
+        if attention_kind(config.model) is None:
+            fail("variant", "a variant with attention", config.variant)
 
     def build_model(self):
         config = self.config

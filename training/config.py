@@ -65,8 +65,11 @@ FIELDS = {
     "train.adam_beta_1": rate("Adam's β1."),
     "train.adam_beta_2": rate("Adam's β2."),
     "train.adam_epsilon": real("Adam's ε.", 1e-16, 1),
-    "train.init_from": optional(
-        text("A workdir whose best weights a new run starts from, those that fit.")
+    # A run that goes on does not read it.
+    "train.init_from": changeable(
+        optional(
+            text("A workdir whose best weights a new run starts from, those that fit.")
+        )
     ),
     "train.accumulate_steps": integer(
         "Parts of a batch that a device computes one after the other, to save memory.",

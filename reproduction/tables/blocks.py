@@ -9,7 +9,7 @@ import itertools
 from models.residual_step import EULER, RESIDUAL_STEPS
 from reproduction.results import Results
 from reproduction.scales import Scale
-from reproduction.scores import NOT_RUN, interval, is_clear, mean_score
+from reproduction.scores import NOT_RUN, evidence, interval, mean_score
 from reproduction.sheet import Column, Sheet
 
 TASKS = ("listops", "imdb")
@@ -85,7 +85,7 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     filled, of_first = [], {}
     for row, runs in rows(scale, results):
         is_first = (row["blocks"], row["step"]) == SETTINGS[0]
-        tests = {one.seed: one.results["test"] for one in results.finished(runs)}
+        tests = results.tests(runs)
         accuracies = {seed: 100 * test["accuracy"] for seed, test in tests.items()}
         if is_first:
             of_first = accuracies
@@ -102,13 +102,12 @@ def _figures(accuracies, of_first, tests):
         return {"runs": 0, "badge": NOT_RUN}
     gains = [accuracies[seed] - of_first[seed] for seed in accuracies.keys() & of_first]
     gain, first = mean_score(gains), next(iter(tests.values()))
-    evidence = "clear" if is_clear(gain) else "not clear"
     values = list(accuracies.values())
     return {
         **mean_score(values).cells("accuracy"),
         "interval": interval(values, first.get("examples")),
         **gain.cells("gain"),
-        "badge": evidence if gains else "",
+        "badge": evidence(gain) if gains else "",
         "runs": len(values),
         "parameters": first["parameters"],
     }

@@ -10,7 +10,7 @@ from reporting.palette import COLOURS
 from reporting.png import write_png
 from reproduction.results import Results
 from reproduction.scales import Scale
-from reproduction.scores import NOT_RUN, is_clear, mean_score
+from reproduction.scores import NOT_RUN, evidence, mean_score
 from reproduction.sheet import Column, Picture, Sheet
 
 # Every choice that makes a difference, by itself: rotations have two of their own.
@@ -111,7 +111,6 @@ def _figures(profile, records, gains):
     name = next(score for score in SCORES if score in tests[0])
     best = mean_score(record.best_validation for record in records)
     gain = mean_score(gains)
-    evidence = "clear" if is_clear(gain) else "not clear"
     return {
         "runs": best.count,
         "metric": records[0].kind.metric,
@@ -120,7 +119,7 @@ def _figures(profile, records, gains):
         "pairs": gain.count or None,
         "score": name,
         **mean_score(SCORES[name] * test[name] for test in tests).cells("test"),
-        "badge": "" if profile == PAPER else evidence,
+        "badge": "" if profile == PAPER else evidence(gain),
     }
 
 

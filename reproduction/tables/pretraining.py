@@ -6,6 +6,7 @@ et al. 2023).
 """
 
 import itertools
+import operator
 import statistics
 from typing import NamedTuple
 
@@ -13,8 +14,8 @@ from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import (
     NOT_RUN,
+    evidence,
     interval,
-    is_clear,
     mean_score,
 )
 from reproduction.sheet import DEVIATIONS, Column, Sheet
@@ -41,7 +42,7 @@ COLUMNS = [
     Column("pretrained_interval", "± of 95 % (pretrained)", 2),
     Column("gain", "gain", 2, signed=True, is_mean=True),
     Column("badge", "evidence"),
-    Column("masked_loss", "loss a hidden token", 3, is_mean=True),
+    Column("masked_loss", "loss per hidden token", 3, is_mean=True),
     Column("runs", "pairs", 0),
     Column("scratch_rate", "lr_max", 3),
     Column("pretrained_rate", "lr_max (pretrained)", 3),
@@ -49,11 +50,14 @@ COLUMNS = [
 NOTES = [
     "Pretraining hides half of the tokens of the training texts, and the model learns "
     "to find them. It takes as many updates as learning the classes, which then starts "
-    "from its weights. All models have the same number of updates.",
+    "from its weights. So a pretrained model has had twice as many updates as one from "
+    "scratch. All models have as many as each other.",
+    "The lengths of texts, and the pretraining, are no settings of the paper.",
     "Test accuracy is that of the checkpoint with the best validation accuracy. A gain "
     "is the mean over seeds of the difference of two runs with one seed. Evidence is "
     "clear if chance would give as much in fewer than one case of 20.",
-    "The interval of 95 % is over draws of the test data and over runs.",
+    "The interval of 95 % is over draws of the test data and over runs. Seeds that "
+    "only one of the two was trained with are left out.",
     DEVIATIONS,
 ]
 
@@ -88,12 +92,11 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
 def _compared(scale, results):
     """(cells that say what it is, `Compared`) of each row."""
     rows = []
-    for name, model, operator in itertools.product(
-        scale.pretraining, MODELS, OPERATORS
-    ):
-        variant = model + operator
+    for name, model, suffix in itertools.product(scale.pretraining, MODELS, OPERATORS):
+        variant = model + suffix
         # As large as in the tables of other systems.
-        sizes = scale.systems.get(MODELS[0] + operator, {})
+        usual = scale.systems.get(MODELS[0] + suffix, {})
+        sizes = {k: v for k, v in usual.items() if k.startswith("model.attention.")}
         task = scale.pretraining[name].changed(sizes)
         masked = task.changed(
             {"kind": "masked_tokens"}, task=f"{name}-masked", test_at_validations=False
@@ -129,32 +132,27 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
 
 
 def _figures(runs, results):
-    scratch, examples = _accuracies(runs.scratch.filling, results)
-    pretrained, _ = _accuracies(runs.pretrained.filling, results)
-    masked = [one.results["test"]["loss"] for one in results.finished(runs.masked)]
-    gain = mean_score(
-        pretrained[seed] - scratch[seed] for seed in pretrained.keys() & scratch
+    """Of the seeds that both were trained with."""
+    tests = [results.tests(one.filling) for one in (runs.scratch, runs.pretrained)]
+    seeds = sorted(set.intersection(*map(set, tests)))
+    scratch, pretrained = (
+        [100 * of_seed[seed]["accuracy"] for seed in seeds] for of_seed in tests
     )
-    evidence = "clear" if is_clear(gain) else "not clear"
+    gain = mean_score(map(operator.sub, pretrained, scratch))
+    examples = tests[0][seeds[0]].get("examples") if seeds else None
+    masked = results.tests(runs.masked).values()
     return {
-        **mean_score(scratch.values()).cells("scratch"),
-        "scratch_interval": interval(list(scratch.values()), examples),
-        **mean_score(pretrained.values()).cells("pretrained"),
-        "pretrained_interval": interval(list(pretrained.values()), examples),
+        **mean_score(scratch).cells("scratch"),
+        "scratch_interval": interval(scratch, examples),
+        **mean_score(pretrained).cells("pretrained"),
+        "pretrained_interval": interval(pretrained, examples),
         **gain.cells("gain"),
-        "badge": evidence if gain.count else NOT_RUN,
-        **mean_score(masked).cells("masked_loss"),
-        "runs": gain.count,
+        "badge": evidence(gain) if seeds else NOT_RUN,
+        **mean_score(test["loss"] for test in masked).cells("masked_loss"),
+        "runs": len(seeds),
         "scratch_rate": runs.scratch.rate,
         "pretrained_rate": runs.pretrained.rate,
     }
-
-
-def _accuracies(experiments, results):
-    """{seed: test accuracy in %}, and how many examples were tested."""
-    tests = {one.seed: one.results["test"] for one in results.finished(experiments)}
-    examples = next((test.get("examples") for test in tests.values()), None)
-    return {seed: 100 * test["accuracy"] for seed, test in tests.items()}, examples
 
 
 def _orders(rows):
@@ -173,6 +171,6 @@ def _orders(rows):
         changed = sum((a - c) * (b - d) < 0 for (a, b), (c, d) in pairs)
         yield (
             f"On {task}, accuracies of models have a standard deviation of {before} "
-            f"points from scratch and {after} after pretraining. Of {len(pairs)} pairs "
-            f"of models, {changed} change their order."
+            f"points from scratch and {after} after pretraining. The order differs in "
+            f"{changed} of {len(pairs)} pairs of models."
         )

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from data.batches import HeldBatches
+from data.buckets import Buckets
 from data.masked import MaskedBatches
-from tests.data.test_classification_batching import batcher, take
+from tests.data.test_classification_batching import BUCKETS, batcher, split, take
 
 
 def masked(**arguments):
@@ -43,7 +45,7 @@ def test_training_hides_other_places_in_each_epoch_and_goes_on_with_them():
 def test_evaluation_hides_the_same_places_whatever_the_batches(batch_size):
     def targets(batches):
         return {
-            row["inputs"].max(): row["targets"][row["targets"] != 0].tolist()
+            row["inputs"].max(): np.flatnonzero(row["targets"]).tolist()
             for batch in take(batches.evaluate(), 100)
             for row in (
                 dict(zip(batch, rows, strict=True))
@@ -53,4 +55,14 @@ def test_evaluation_hides_the_same_places_whatever_the_batches(batch_size):
 
     expected = targets(masked())
     assert targets(masked(batch_size=batch_size)) == expected
-    assert any(expected.values())
+    longest = max(expected.values(), key=len)
+    assert longest
+    for places in expected.values():
+        assert places == longest[: len(places)]
+
+
+def test_a_batch_has_a_target_however_short():
+    """Without one it would have no loss."""
+    batches = MaskedBatches(HeldBatches(split([1] * 40), Buckets(BUCKETS, 1)))
+    for batch in take(batches.train(0), 40):
+        assert np.count_nonzero(batch["targets"]) == 1

@@ -8,7 +8,7 @@ from common.errors import UserError
 from models.fidelity import CHOICES
 from reproduction import tables
 from reproduction.scales import SCALES
-from reproduction.scores import NOT_RUN, Score, is_clear
+from reproduction.scores import NOT_RUN, Score, evidence
 from tests.reproduction.made_runs import experiments_of, results_of, rows, run_of
 
 
@@ -120,7 +120,7 @@ def test_fidelity_is_of_transevolve():
 
 def test_a_difference_of_no_spread_is_not_clear():
     """Three pairs that differ alike differ by an example or so."""
-    assert not is_clear(Score(0.01, 0.0, 3))
+    assert evidence(Score(0.01, 0.0, 3)) == "not clear"
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_a_difference_of_no_spread_is_not_clear():
 def test_few_seeds_want_a_larger_difference(count, standard_errors, clear):
     deviation = 0.1 if count > 1 else None
     gain = Score(-standard_errors * 0.1 / count**0.5, deviation, count)
-    assert is_clear(gain) == clear
+    assert evidence(gain) == ("clear" if clear else "not clear")

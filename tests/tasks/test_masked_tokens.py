@@ -9,6 +9,7 @@ from evaluation.run import load_run
 from models import build_classifier, build_masked_model, variant_config
 from tests.models.builders import randomize
 from tests.scripts import listops_config, metrics
+from training import config as configuration
 from training.init_from import take_weights
 from training.train import train_and_evaluate
 
@@ -20,7 +21,9 @@ MODEL = {"hidden_dim": 16, "num_heads": 2, "ffn_dim": 32, "dropout": 0.0}
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("masked")
-    config = listops_config(folder / "cache", **CHANGES, **{"train.steps": 60})
+    config = listops_config(
+        folder / "cache", **CHANGES, **{"train.steps": 200, "train.accumulate_steps": 2}
+    )
     train_and_evaluate(config, folder / "run")
     return folder / "run"
 
@@ -38,15 +41,20 @@ def test_the_encoder_sees_a_hidden_token_s_place_alone(variant):
     assert np.abs(shown - logits)[0, :5].max() > 1e-3
 
 
+def test_a_model_without_attention_is_refused():
+    config = listops_config("cache", "bag-of-words", **CHANGES)
+    with pytest.raises(UserError, match="variant: expected a variant with attention"):
+        configuration.check(config)
+
+
 def test_it_learns_more_than_how_often_a_token_is(run):
-    rows = [row for row in metrics(run) if row["split"] == "validation"]
-    given = load_run(run)
-    (batch, *_) = (
-        given.task.evaluation_batches("validation").evaluate().as_numpy_iterator()
-    )
-    counts = np.bincount(batch["targets"][batch["targets"] != 0])
+    """As that a bracket closes at the end."""
+    batches = load_run(run).task.evaluation_batches("validation").evaluate()
+    targets = [batch["targets"].ravel() for batch in batches.as_numpy_iterator()]
+    counts = np.bincount(np.concatenate(targets))[1:]
     shares = counts[counts > 0] / counts.sum()
-    assert rows[-1]["loss"] < -np.sum(shares * np.log(shares))
+    rows = [row["loss"] for row in metrics(run) if row["split"] == "validation"]
+    assert min(rows) < -np.sum(shares * np.log(shares)) - 0.1
 
 
 def test_its_evaluation_is_a_table_and_no_class(run):
