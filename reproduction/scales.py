@@ -322,7 +322,7 @@ TINY = {
 }
 TINY_TEXT = {**TINY, "data.validation_examples": 8}
 TINY_LANGUAGE_MODEL = {
-    "model.adaptive_cutoffs": (20,),
+    "model.adaptive_cutoffs": (8,),
     "model.hidden_dim": 16,
     "model.num_heads": 1,
     "model.ffn_dim": 32,

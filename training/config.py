@@ -119,9 +119,10 @@ def check(config: ConfigDict) -> None:
     fields.check(known, values)
     if "bucket_lengths" in config.data:
         fit_buckets(config.data)
+    # What the model is checked for may be of tasks that it serves.
+    task.check(config)
     models.check(config)
     getattr(dataset, "check", lambda config: None)(config.data)
-    task.check(config)
     if config.train.get("schedule") and not config.train.steps:
         expected = f"a number beside train.schedule={config.train.schedule}"
         fail("train.steps", expected, config.train.steps)

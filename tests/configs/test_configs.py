@@ -153,6 +153,18 @@ def test_every_preset_of_every_language_model_is_sound(task):
                 configuration.check(module.get_config(f"{variant},{preset}"))
 
 
+@pytest.mark.parametrize("task", [*TRANSLATION, *LANGUAGE])
+def test_a_variant_that_cannot_learn_it_is_refused(task):
+    module, refused = importlib.import_module(f"configs.{task}"), set()
+    can = can_model_language if task in LANGUAGE else can_decode
+    for variant in variants():
+        if not can(variant_config(variant)):
+            with pytest.raises(UserError, match=r"^--config\.[a-z.]+: expected "):
+                configuration.check(module.get_config(variant))
+            refused.add(variant)
+    assert {"bag-of-words", "transformer-big-bird"} <= refused
+
+
 @pytest.mark.parametrize("task", [*TASKS, *LANGUAGE])
 def test_the_file_says_how_to_run_it(task):
     module = importlib.import_module(f"configs.{task}")
