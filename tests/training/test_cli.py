@@ -68,11 +68,7 @@ def parse(*arguments, config=LISTOPS):
         ("train.accumulate_steps=65", "train.accumulate_steps: expected at most the 6"),
         ("train.accumulate_steps=2147483647", "train.accumulate_steps: expected a wh"),
         ("train.checkpoint_every=9999999999 steps", "train.checkpoint_every: expected"),
-        (
-            "kind=other",
-            "kind: expected one of classification, language_modelling, translation, "
-            "found",
-        ),
+        ("kind=other", "kind: expected one of classification, language_modelling, "),
         (
             "variant=transformr",
             "variant: expected one of transformer, transformer-",
