@@ -10,7 +10,7 @@ newstest2014 of 23.1 (randomFF-1), 23.8 (randomFF-2), 25.8 (fullFF-1) and 27.2
 
 from ml_collections import ConfigDict
 
-from configs.shared import BASE, reading, translation, unset
+from configs.shared import BASE, PAPER_ADAM, make_config, reading, training, unset
 
 PRESETS = {"paper": {}}
 
@@ -35,17 +35,31 @@ def get_config(argument: str = "") -> ConfigDict:
         "bucket_lengths": (16, 32, 48, 64, 96, 128, 192, 256),
         "shuffle_window": 1_000_000,
     }
-    return translation(
+    train = training(
+        batch_size=512,
+        batch_unit="sentences",
+        steps=300_000,
+        validate_every=2000,
+        keep_checkpoints=10,
+        learning_rate_max=1.5,
+        warmup_steps=16_000,
+        label_smoothing=0.1,
+        **PAPER_ADAM,
+    )
+    decode = {
+        "beam_size": 4,
+        "length_penalty": 0.6,
+        "extra_length": 50,
+        "batch_size": 64,
+    }
+    return make_config(
         "wmt14_en_de",
+        "translation",
         argument,
         "transevolve-fullff-2",
         PRESETS,
-        BASE,
-        data,
-        batch_size=512,
-        steps=300_000,
-        learning_rate_max=1.5,
-        warmup_steps=16_000,
-        validate_every=2000,
-        extra_length=50,
+        model=BASE,
+        data=data,
+        train=train,
+        decode=decode,
     )
