@@ -17,13 +17,18 @@ PRESETS = {"paper": {}}
 
 def get_config(argument: str = "") -> ConfigDict:
     """The settings of a variant, by default transevolve-fullff-2, and of a preset."""
+    return from_english("de", argument, extra_length=50)
+
+
+def from_english(language: str, argument: str, extra_length: int) -> ConfigDict:
+    """The settings of German and of French, which differ in `extra_length` alone."""
     data = {
         "dataset": "parallel_text",
         "source": "tfds",
-        "tfds_name": "wmt14_translate/de-en",
+        "tfds_name": f"wmt14_translate/{language}-en",
         **reading(),
         "source_language": "en",
-        "target_language": "de",
+        "target_language": language,
         "train_name": "train",
         "validation_name": "newstest2013",
         "test_name": "newstest2014",
@@ -49,11 +54,11 @@ def get_config(argument: str = "") -> ConfigDict:
     decode = {
         "beam_size": 4,
         "length_penalty": 0.6,
-        "extra_length": 50,
+        "extra_length": extra_length,
         "batch_size": 64,
     }
     return make_config(
-        "wmt14_en_de",
+        f"wmt14_en_{language}",
         "translation",
         argument,
         "transevolve-fullff-2",
