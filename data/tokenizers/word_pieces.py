@@ -137,7 +137,7 @@ def trained(config) -> list[str]:
         logger.info("learned %d word pieces", len(pieces))
         write_list(pieces, folder / FILE_NAME)
 
-    identity = [module.identify(config, "train"), size]
+    identity = [module.identify(config, "train"), config.on_error, size]
     return read(files.cached_folder(config, "word-pieces", identity, write) / FILE_NAME)
 
 
