@@ -137,12 +137,10 @@ def _copy(source, target):
     source.copy(target)
 
 
-def size_and_time(path: Path) -> tuple[int, float]:
-    """Bytes of a file, and when it was last changed."""
+def size(path: Path) -> int:
+    """Bytes of a file."""
     status = path.stat()
-    if is_remote(path):
-        return status.length, status.mtime
-    return status.st_size, status.st_mtime_ns
+    return status.length if is_remote(path) else status.st_size
 
 
 def check_writable_folder(path: Path, what: str, by_rename: bool = False) -> None:

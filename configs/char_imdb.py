@@ -15,7 +15,7 @@ reaches 59.6 % of 2,000 test reviews.
 
 from ml_collections import ConfigDict
 
-from configs.shared import SMALL, classification, reading
+from configs.shared import KERAS_ADAM, SMALL, make_config, reading, training, unset
 
 PRESETS = {
     "paper": {},
@@ -45,15 +45,21 @@ def get_config(argument: str = "") -> ConfigDict:
         "max_length": 4000,
         "bucket_lengths": (512, 768, 1024, 1536, 2048, 3072, 4000),
     }
-    return classification(
+    train = training(
+        batch_size=48,
+        epochs=15,
+        steps=unset(int),
+        learning_rate_max=0.5,
+        warmup_steps=8000,
+        **KERAS_ADAM,
+    )
+    return make_config(
         "char_imdb",
+        "classification",
         argument,
         "transevolve-randomff-2",
         PRESETS,
-        SMALL,
-        data,
-        batch_size=48,
-        epochs=15,
-        learning_rate_max=0.5,
-        warmup_steps=8000,
+        model=SMALL,
+        data=data,
+        train=train,
     )

@@ -12,7 +12,7 @@ transevolve-fullff-1 trains for 20 min and reaches 84.35 % of 2,000 test reviews
 
 from ml_collections import ConfigDict
 
-from configs.shared import SMALL, classification, reading, unset
+from configs.shared import KERAS_ADAM, SMALL, make_config, reading, training, unset
 
 PRESETS = {
     "paper": {},
@@ -44,15 +44,21 @@ def get_config(argument: str = "") -> ConfigDict:
         "max_length": 512,
         "bucket_lengths": (64, 128, 192, 256, 384, 512),
     }
-    return classification(
+    train = training(
+        batch_size=80,
+        epochs=15,
+        steps=unset(int),
+        learning_rate_max=0.5,
+        warmup_steps=8000,
+        **KERAS_ADAM,
+    )
+    return make_config(
         "imdb",
+        "classification",
         argument,
         "transevolve-fullff-2",
         PRESETS,
-        SMALL,
-        data,
-        batch_size=80,
-        epochs=15,
-        learning_rate_max=0.5,
-        warmup_steps=8000,
+        model=SMALL,
+        data=data,
+        train=train,
     )

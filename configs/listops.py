@@ -13,7 +13,7 @@ cores (docs/runs.md) transevolve-fullff-1 trains for 70 s and reaches 45.1 %.
 
 from ml_collections import ConfigDict
 
-from configs.shared import SMALL, classification, reading
+from configs.shared import KERAS_ADAM, SMALL, make_config, reading, training, unset
 
 PRESETS = {
     "paper": {},
@@ -54,15 +54,21 @@ def get_config(argument: str = "") -> ConfigDict:
         "test_examples": 2000,
         "generator_seed": 0,
     }
-    return classification(
+    train = training(
+        batch_size=64,
+        epochs=15,
+        steps=unset(int),
+        learning_rate_max=0.5,
+        warmup_steps=8000,
+        **KERAS_ADAM,
+    )
+    return make_config(
         "listops",
+        "classification",
         argument,
         "transevolve-randomff-1",
         PRESETS,
-        SMALL,
-        data,
-        batch_size=64,
-        epochs=15,
-        learning_rate_max=0.5,
-        warmup_steps=8000,
+        model=SMALL,
+        data=data,
+        train=train,
     )

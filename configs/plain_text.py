@@ -14,7 +14,7 @@ softmax. Its updates take 14 million words, in two hours or so of one core.
 
 from ml_collections import ConfigDict
 
-from configs.shared import SMALL, language_modelling, segments, unset
+from configs.shared import PAPER_ADAM, SMALL, make_config, segments, training, unset
 
 PRESETS = {
     "small": {},
@@ -47,17 +47,39 @@ def get_config(argument: str = "") -> ConfigDict:
         "test_name": "test.txt",
         **segments(),
     }
-    train = {
-        "batch_size": 96,
-        "epochs": unset(int),
-        "steps": 100_000,
-        "learning_rate_max": 0.5,
-        "warmup_steps": 8000,
-        "adam_beta_1": 0.9,
-        "adam_beta_2": 0.98,
-        "adam_epsilon": 1e-9,
+    train = training(
+        batch_size=96,
+        epochs=unset(int),
+        steps=100_000,
+        validate_every=2000,
+        keep_checkpoints=10,
+        learning_rate_max=0.5,
+        warmup_steps=8000,
+        **PAPER_ADAM,
+    )
+    model = {
+        **SMALL,
+        "adaptive_cutoffs": unset(tuple),
+        "initial_deviation": unset(float),
     }
-    default = "transevolve-fullff-1"
-    return language_modelling(
-        "plain_text", argument, default, PRESETS, SMALL, data, train
+    decode = {
+        "sliding_window": False,
+        "segment_length": unset(int),
+        "continuation_length": 100,
+        "temperature": 1.0,
+        "top_k": unset(int),
+        "top_p": unset(float),
+        "beam_size": unset(int),
+        "batch_size": 64,
+    }
+    return make_config(
+        "plain_text",
+        "language_modelling",
+        argument,
+        "transevolve-fullff-1",
+        PRESETS,
+        model=model,
+        data=data,
+        train=train,
+        decode=decode,
     )

@@ -20,7 +20,7 @@ Their adaptive softmax has a bias for each word and cluster, which ours has not.
 
 from ml_collections import ConfigDict
 
-from configs.shared import SMALL, language_modelling, segments, unset
+from configs.shared import SMALL, make_config, segments, training, unset
 
 LAYERS = 16
 PRESETS = {
@@ -44,22 +44,23 @@ def get_config(argument: str = "") -> ConfigDict:
         # The 267,735 that are published, and padding.
         "vocab_size": 267_736,
     }
-    train = {
-        "batch_size": 96,
+    train = training(
+        batch_size=96,
         # The Transformer's attention weights of a whole batch would take 16 GB.
-        "accumulate_steps": 8,
-        "epochs": unset(int),
-        "steps": 500_000,
+        accumulate_steps=8,
+        epochs=unset(int),
+        steps=500_000,
         # Validation slides, too: it takes as long as 2,000 updates.
-        "validate_every": 20_000,
-        "schedule": "cosine",
-        "learning_rate_max": 2.5e-4,
-        "warmup_steps": 2000,
-        "clip_norm": 0.25,
-        "adam_beta_1": 0.9,
-        "adam_beta_2": 0.999,
-        "adam_epsilon": 1e-8,
-    }
+        validate_every=20_000,
+        keep_checkpoints=10,
+        schedule="cosine",
+        learning_rate_max=2.5e-4,
+        warmup_steps=2000,
+        clip_norm=0.25,
+        adam_beta_1=0.9,
+        adam_beta_2=0.999,
+        adam_epsilon=1e-8,
+    )
     model = {
         **SMALL,
         "hidden_dim": 128,
@@ -67,10 +68,27 @@ def get_config(argument: str = "") -> ConfigDict:
         "adaptive_cutoffs": (20_000, 40_000, 200_000),
         "initial_deviation": 0.02,
     }
-    config = language_modelling(
-        "wikitext_103", argument, "transformer-delta", PRESETS, model, data, train
+    decode = {
+        "sliding_window": True,
+        "segment_length": unset(int),
+        "continuation_length": 100,
+        "temperature": 1.0,
+        "top_k": unset(int),
+        "top_p": unset(float),
+        "beam_size": unset(int),
+        "batch_size": 64,
+    }
+    config = make_config(
+        "wikitext_103",
+        "language_modelling",
+        argument,
+        "transformer-delta",
+        PRESETS,
+        model=model,
+        data=data,
+        train=train,
+        decode=decode,
     )
-    config.decode.sliding_window = True
     if "num_blocks" in config.model:
         config.model.num_depths = LAYERS // config.model.num_blocks
     else:

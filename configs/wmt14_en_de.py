@@ -10,20 +10,25 @@ newstest2014 of 23.1 (randomFF-1), 23.8 (randomFF-2), 25.8 (fullFF-1) and 27.2
 
 from ml_collections import ConfigDict
 
-from configs.shared import BASE, reading, translation, unset
+from configs.shared import BASE, PAPER_ADAM, make_config, reading, training, unset
 
 PRESETS = {"paper": {}}
 
 
 def get_config(argument: str = "") -> ConfigDict:
     """The settings of a variant, by default transevolve-fullff-2, and of a preset."""
+    return from_english("de", argument, extra_length=50)
+
+
+def from_english(language: str, argument: str, extra_length: int) -> ConfigDict:
+    """The settings of German and of French, which differ in `extra_length` alone."""
     data = {
         "dataset": "parallel_text",
         "source": "tfds",
-        "tfds_name": "wmt14_translate/de-en",
+        "tfds_name": f"wmt14_translate/{language}-en",
         **reading(),
         "source_language": "en",
-        "target_language": "de",
+        "target_language": language,
         "train_name": "train",
         "validation_name": "newstest2013",
         "test_name": "newstest2014",
@@ -35,17 +40,31 @@ def get_config(argument: str = "") -> ConfigDict:
         "bucket_lengths": (16, 32, 48, 64, 96, 128, 192, 256),
         "shuffle_window": 1_000_000,
     }
-    return translation(
-        "wmt14_en_de",
+    train = training(
+        batch_size=512,
+        batch_unit="sentences",
+        steps=300_000,
+        validate_every=2000,
+        keep_checkpoints=10,
+        learning_rate_max=1.5,
+        warmup_steps=16_000,
+        label_smoothing=0.1,
+        **PAPER_ADAM,
+    )
+    decode = {
+        "beam_size": 4,
+        "length_penalty": 0.6,
+        "extra_length": extra_length,
+        "batch_size": 64,
+    }
+    return make_config(
+        f"wmt14_en_{language}",
+        "translation",
         argument,
         "transevolve-fullff-2",
         PRESETS,
-        BASE,
-        data,
-        batch_size=512,
-        steps=300_000,
-        learning_rate_max=1.5,
-        warmup_steps=16_000,
-        validate_every=2000,
-        extra_length=50,
+        model=BASE,
+        data=data,
+        train=train,
+        decode=decode,
     )

@@ -10,42 +10,11 @@ newstest2014 of 32.6 (randomFF-1), 33.4 (randomFF-2), 38.0 (fullFF-1) and 39.5
 
 from ml_collections import ConfigDict
 
-from configs.shared import BASE, reading, translation, unset
+from configs import wmt14_en_de
 
-PRESETS = {"paper": {}}
+PRESETS = wmt14_en_de.PRESETS
 
 
 def get_config(argument: str = "") -> ConfigDict:
     """The settings of a variant, by default transevolve-fullff-2, and of a preset."""
-    data = {
-        "dataset": "parallel_text",
-        "source": "tfds",
-        "tfds_name": "wmt14_translate/fr-en",
-        **reading(),
-        "source_language": "en",
-        "target_language": "fr",
-        "train_name": "train",
-        "validation_name": "newstest2013",
-        "test_name": "newstest2014",
-        "tokenizer": "subwords",
-        "vocab_file": unset(str),
-        "vocab_size": 32_000,
-        "vocab_sentences": 2_000_000,
-        "max_length": 256,
-        "bucket_lengths": (16, 32, 48, 64, 96, 128, 192, 256),
-        "shuffle_window": 1_000_000,
-    }
-    return translation(
-        "wmt14_en_fr",
-        argument,
-        "transevolve-fullff-2",
-        PRESETS,
-        BASE,
-        data,
-        batch_size=512,
-        steps=300_000,
-        learning_rate_max=1.5,
-        warmup_steps=16_000,
-        validate_every=2000,
-        extra_length=35,
-    )
+    return wmt14_en_de.from_english("fr", argument, extra_length=35)

@@ -27,10 +27,11 @@ Each `config` is the `data` part of a config. Beside these, by its kind or token
 
 - Classification: `CLASS_NAMES`, the classes in the order of their labels.
 - Parallel text: `test_set(config, split)`, what "validation" or "test" is called; the
-  fields `source_language` and `target_language`.
-- Read with subwords: `require_files(config, *splits)`, which raises a `DataError` for a
-  file that is missing; `fingerprint(config, split)`, like `identify`, but the same
-  wherever the data lies; `packed_fingerprint`, if earlier versions kept another.
+  fields `source_language` and `target_language`; `fingerprint(config, split)`, like
+  `identify`, but the same wherever the data lies; `packed_fingerprint`, if earlier
+  versions kept another.
+- Read with subwords or words: `require_files(config, *splits)`, which raises a
+  `DataError` for a file that is missing.
 - Read with symbols: `SYMBOLS`, all of them.
 
 Importing this package imports no TensorFlow: processes that generate ListOps import it.

@@ -13,7 +13,7 @@ from pathlib import Path
 from common import checksums
 from common.cache import cached
 from common.downloads import DownloadError, download
-from common.paths import make_path, size_and_time
+from common.paths import make_path, size
 from data.rows import DataError, bad_row
 
 logger = logging.getLogger("transevolve")
@@ -114,7 +114,7 @@ def require_file(path: Path, content: str) -> Path:
     """
     if not path.is_file():
         raise DataError(f"{path}: expected {content}, found no such file")
-    if size_and_time(path)[0] == 0:
+    if size(path) == 0:
         raise bad_row(path, 1, content, "an empty file")
     return path
 

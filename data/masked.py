@@ -8,7 +8,7 @@ from data.batches import Batches, HeldBatches
 HIDDEN_SHARE = 0.5
 
 
-class MaskedBatches(Batches):
+class MaskedBatches(HeldBatches):
     """Texts are `inputs`. Those of their tokens that a model is not to see are
     `targets`, (rows, length), which are 0 elsewhere.
 
@@ -21,14 +21,8 @@ class MaskedBatches(Batches):
     """
 
     def __init__(self, batches: HeldBatches):
-        self._batches = batches
-        self.buckets = batches.buckets
-        self.num_batches = batches.num_batches
-        self.num_examples = batches.num_examples
-
-    @property
-    def fingerprint(self):
-        return self._batches.fingerprint
+        super().__init__(batches.rows, batches.buckets, batches.subset)
+        self.fillers = Batches.fillers  # for targets that are tokens, and no classes
 
     def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
         """See `Batches`."""
@@ -41,7 +35,7 @@ class MaskedBatches(Batches):
             first = drawn == tf.reduce_min(drawn)
             return _hidden(batch, (drawn < HIDDEN_SHARE) | first)
 
-        dataset = self._batches.train(seed, first_batch)
+        dataset = super().train(seed, first_batch)
         return dataset.enumerate(first_batch).map(hide)
 
     def evaluate(self) -> tf.data.Dataset:
@@ -52,7 +46,7 @@ class MaskedBatches(Batches):
         def hide(batch):
             return _hidden(batch, hidden[: tf.shape(batch["inputs"])[1]])
 
-        return self._batches.evaluate().map(hide)
+        return super().evaluate().map(hide)
 
 
 def _hidden(batch, hidden):

@@ -13,7 +13,7 @@ from common.errors import UserError
 from common.paths import make_path
 from models import count_parameters
 from training import config as configuration
-from training.backends import BY_JAX, Evaluator, Trainer, announce
+from training.backends import BY_JAX, Evaluator, Trainer, announce, take_jax_device
 from training import workdir as workdirs
 from training.tensorflow.checkpoints import Checkpoints
 from training.tensorflow.memory_prediction import check_model_fits, check_updates_fit
@@ -66,9 +66,7 @@ def train_and_evaluate(
     configuration.check(config)
     strategy = strategy or make_strategy("one_device")
     if BY_JAX:
-        from training.jax.device import take_device
-
-        take_device(strategy, profile, config.train.deterministic)
+        take_jax_device(strategy, profile, config.train.deterministic)
     announce(strategy)
     _report_filling(config, strategy)
     workdir = make_path(workdir, "--workdir")

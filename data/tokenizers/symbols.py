@@ -5,12 +5,10 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from data import DATASETS
-from data.tokenizers.tokenizer import Tokenizer, read_list, write_list
-
-FILE_NAME = "symbols.txt"
+from data.tokenizers.tokenizer import ListTokenizer
 
 
-class SymbolTokenizer(Tokenizer):
+class SymbolTokenizer(ListTokenizer):
     """Symbols parted by spaces; the i-th of `symbols` becomes the id i + 1.
 
     Args:
@@ -18,11 +16,11 @@ class SymbolTokenizer(Tokenizer):
     """
 
     name = "symbols"
+    file_name = "symbols.txt"
+    first_id = 1
 
     def __init__(self, symbols: Sequence[str]):
-        self.symbols = tuple(symbols)
-        self.vocabulary_size = len(symbols) + 1
-        self.identity = ["symbols", *symbols]
+        super().__init__(symbols)
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 tf.constant(symbols), tf.range(1, len(symbols) + 1)
@@ -38,13 +36,3 @@ class SymbolTokenizer(Tokenizer):
 
     def __call__(self, texts):
         return self._table.lookup(tf.strings.split(texts))
-
-    def names(self, ids):
-        return [self.symbols[i - 1] for i in ids]
-
-    def save(self, directory):
-        write_list(self.symbols, directory / FILE_NAME)
-
-    @classmethod
-    def load(cls, directory):
-        return cls(read_list(directory / FILE_NAME))

@@ -1,7 +1,7 @@
 """What a tokenizer is."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -65,6 +65,36 @@ class Tokenizer(ABC):
     @abstractmethod
     def load(cls, directory: Path) -> "Tokenizer":
         """The one that `save` wrote."""
+
+
+class ListTokenizer(Tokenizer):
+    """One whose tokens are listed, in the order of their ids, in a file, one a line.
+
+    Class attributes:
+      file_name: of the list that `save` writes.
+      first_id: that of the first token listed; 1 where padding is not listed.
+
+    Args:
+      vocabulary: the tokens.
+    """
+
+    file_name: str
+    first_id = 0
+
+    def __init__(self, vocabulary: Sequence[str]):
+        self.vocabulary = vocabulary
+        self.vocabulary_size = self.first_id + len(vocabulary)
+        self.identity = [self.name, *vocabulary]
+
+    def names(self, ids):
+        return [self.vocabulary[i - self.first_id] for i in ids]
+
+    def save(self, directory):
+        write_list(self.vocabulary, directory / self.file_name)
+
+    @classmethod
+    def load(cls, directory):
+        return cls(read_list(directory / cls.file_name))
 
 
 def write_list(names: Iterable[str], path: Path) -> None:

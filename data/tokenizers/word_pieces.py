@@ -12,7 +12,7 @@ from common.paths import make_path
 from common.progress import progress_bar
 from data import DATASETS, files
 from data.rows import DataError, GoodRows, bad_row
-from data.tokenizers.tokenizer import Tokenizer, read_list, write_list
+from data.tokenizers.tokenizer import ListTokenizer, read_list, write_list
 
 BERT_URL = "https://huggingface.co/google-bert/bert-base-uncased/resolve/main/vocab.txt"
 BERT_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
@@ -22,7 +22,7 @@ FILE_NAME = "vocab.txt"
 logger = logging.getLogger("transevolve")
 
 
-class WordPieceTokenizer(Tokenizer):
+class WordPieceTokenizer(ListTokenizer):
     """BERT's uncased word pieces: lower case, no accents, greedy longest match.
 
     No [CLS] and [SEP] are added: the classifier averages over tokens.
@@ -32,6 +32,7 @@ class WordPieceTokenizer(Tokenizer):
     """
 
     name = "wordpiece"
+    file_name = FILE_NAME
     modules = ("tensorflow_text",)
     FIELDS = {
         "vocab": choice(
@@ -51,9 +52,7 @@ class WordPieceTokenizer(Tokenizer):
     def __init__(self, vocabulary: list[str]):
         import tensorflow_text
 
-        self.vocabulary = vocabulary
-        self.vocabulary_size = len(vocabulary)
-        self.identity = ["wordpiece", *vocabulary]
+        super().__init__(vocabulary)
         self._tokenizer = tensorflow_text.FastBertTokenizer(
             vocab=vocabulary,
             token_out_type=tf.int32,
@@ -77,16 +76,6 @@ class WordPieceTokenizer(Tokenizer):
 
     def __call__(self, texts):
         return self._tokenizer.tokenize(texts)
-
-    def names(self, ids):
-        return [self.vocabulary[i] for i in ids]
-
-    def save(self, directory):
-        write_list(self.vocabulary, directory / FILE_NAME)
-
-    @classmethod
-    def load(cls, directory):
-        return cls(read_list(directory / FILE_NAME))
 
     @classmethod
     def is_saved(cls, config, directory):
@@ -148,7 +137,7 @@ def trained(config) -> list[str]:
         logger.info("learned %d word pieces", len(pieces))
         write_list(pieces, folder / FILE_NAME)
 
-    identity = [module.identify(config, "train"), size]
+    identity = [module.identify(config, "train"), config.on_error, size]
     return read(files.cached_folder(config, "word-pieces", identity, write) / FILE_NAME)
 
 

@@ -8,7 +8,7 @@ from common.fields import integer
 from common.progress import progress_bar
 from data import DATASETS, files
 from data.rows import DataError, GoodRows
-from data.tokenizers.tokenizer import Tokenizer, read_list, write_list
+from data.tokenizers.tokenizer import ListTokenizer, read_list, write_list
 
 UNKNOWN, END = 1, 2
 # Padding, and as language models' data sets write them.
@@ -16,7 +16,7 @@ RESERVED = ["", "<unk>", "<eos>"]
 FILE_NAME = "words.txt"
 
 
-class WordTokenizer(Tokenizer):
+class WordTokenizer(ListTokenizer):
     """Words parted by white space.
 
     Args:
@@ -24,6 +24,7 @@ class WordTokenizer(Tokenizer):
     """
 
     name = "words"
+    file_name = FILE_NAME
     end = END
     FIELDS = {
         "vocab_size": integer(
@@ -34,9 +35,7 @@ class WordTokenizer(Tokenizer):
     }
 
     def __init__(self, words: list[str]):
-        self.words = words
-        self.vocabulary_size = len(words)
-        self.identity = ["words", *words]
+        super().__init__(words)
         self._names = tf.constant(words)
         # Padding is no word, and <eos> in a text is none of ours.
         known = [UNKNOWN, *range(len(RESERVED), len(words))]
@@ -61,16 +60,6 @@ class WordTokenizer(Tokenizer):
         """See `Tokenizer`; a space between two words."""
         names = tf.gather(self._names, ids)
         return tf.strings.reduce_join(names, axis=-1, separator=" ")
-
-    def names(self, ids):
-        return [self.words[i] for i in ids]
-
-    def save(self, directory):
-        write_list(self.words, directory / FILE_NAME)
-
-    @classmethod
-    def load(cls, directory):
-        return cls(read_list(directory / FILE_NAME))
 
 
 def counted(config) -> list[str]:

@@ -125,6 +125,19 @@ def test_vocabulary_trained_on_the_corpus_once(tmp_path, monkeypatch):
     assert vocabulary.trained(data) == pieces
 
 
+def test_a_vocabulary_learned_without_bad_rows_is_for_those_who_skip_them(
+    tmp_path, monkeypatch
+):
+    rows = [Example(b"the cat sat", 0)] * 20
+    monkeypatch.setattr(imdb, "identify", lambda *arguments: "corpus")
+    monkeypatch.setattr(imdb, "read", lambda *arguments: [*rows, DataError("bad")])
+    data = data_config(tmp_path, vocab="train", vocab_size=60, on_error="skip")
+    assert "the" in vocabulary.trained(data)
+    data.on_error = "fail"
+    with pytest.raises(DataError, match="bad"):
+        vocabulary.trained(data)
+
+
 def test_vocabulary_download_is_checked(tmp_path, monkeypatch):
     source = tmp_path / "served.txt"
     source.write_text("[PAD]\n[UNK]\n")

@@ -17,7 +17,7 @@ def config(tmp_path):
 
 
 def test_the_most_frequent_are_kept_in_order(config):
-    assert tokenizers.make_tokenizer(config).words == [*RESERVED, "b", "c", "a"]
+    assert tokenizers.make_tokenizer(config).vocabulary == [*RESERVED, "b", "c", "a"]
 
 
 def test_others_are_unknown(config):

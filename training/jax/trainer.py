@@ -7,11 +7,12 @@ import numpy as np
 
 from data.batches import fill_rows
 from training.losses import masked_sums
-from training.metrics import NotFiniteError, Totals
-from training.schedule import adam_arguments, make_schedule
+from training.metrics import Totals
+from training.schedule import adam_arguments
+from training.trainer import BaseTrainer
 
 
-class Trainer:
+class Trainer(BaseTrainer):
     """Holds the optimizer of a model and runs its updates, compiled by XLA.
 
     They are those of `training.tensorflow.trainer.Trainer`, equal but for rounding and
@@ -21,37 +22,19 @@ class Trainer:
       model: with its weights.
       task: has `losses` and `initial_state`, as a `tasks.task.Task`.
       settings: the `train` part of a config.
-
-    Attributes:
-      gradient_norm: of the latest update, before it was cut.
     """
 
     steps_per_loop = 10
 
     def __init__(self, model, task, settings, *_):
-        self.model = model
+        super().__init__(model, task, settings)
         self.row_multiple = settings.accumulate_steps
-        self._task = task
-        self._clip_norm = settings.clip_norm
         self._carried = ()
-        self.gradient_norm = 0.0
-        self.schedule = make_schedule(settings, model.hidden_dim)
         self.optimizer = keras.optimizers.Adam(
-            self.schedule,
-            **adam_arguments(settings),
+            self.schedule, **adam_arguments(settings)
         )
         self.optimizer.build(model.trainable_variables)
         self._step = jax.jit(self._update, donate_argnums=0)
-
-    @property
-    def step(self) -> int:
-        """Updates taken so far, earlier runs included."""
-        return int(self.optimizer.iterations.value)
-
-    @property
-    def learning_rate(self) -> float:
-        """The rate of the next update."""
-        return float(self.schedule(self.step))
 
     def iterate(self, dataset, fillers=None):
         """An iterator over batches. A state that the task carries begins anew.
@@ -102,26 +85,9 @@ class Trainer:
         if not is_fine.all():
             number = int(np.argmin(is_fine))
             loss, _, targets, norm = measured[number]
-            raise NotFiniteError(
-                f"step {first + number + 1}: expected a finite loss and gradient, "
-                f"found a loss of {loss / targets:g} and a gradient of norm {norm:g}, "
-                f"at a learning rate of {float(self.schedule(first + number)):g}"
-            )
+            raise self._not_finite(first + number, loss / targets, norm)
         self.gradient_norm = float(measured[-1, 3])
         return Totals(*measured[:, :3].sum(axis=0).tolist())
-
-    def check_weights(self) -> None:
-        """Checks what is about to be saved.
-
-        Raises:
-          NotFiniteError: if a weight is infinite or no number.
-        """
-        for weight in self.model.trainable_variables:
-            if not jnp.isfinite(weight.value).all():
-                raise NotFiniteError(
-                    f"step {self.step}: expected finite weights, found others in "
-                    f"{weight.path}, at a learning rate of {self.learning_rate:g}"
-                )
 
     def _variables(self):
         model = self.model

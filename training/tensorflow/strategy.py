@@ -60,7 +60,7 @@ def distribute(dataset: tf.data.Dataset, strategy: tf.distribute.Strategy):
     """Deals out batches, an iterable: each replica gets its part of each.
 
     On one CPU that is the dataset as it is. The iterator of a strategy would bring a
-    tuner (`data.dataset_options`), and copies that only an accelerator needs.
+    tuner (`data.batches.untuned`), and copies that only an accelerator needs.
     """
     if strategy.num_replicas_in_sync == 1 and _kind(strategy) == "CPU":
         return dataset

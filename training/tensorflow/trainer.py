@@ -9,14 +9,15 @@ import tensorflow as tf
 from data.batches import fill_rows
 from training.cluster import workers
 from training.losses import masked_sums
-from training.metrics import NotFiniteError, Totals
-from training.schedule import adam_arguments, make_schedule
+from training.metrics import Totals
+from training.schedule import adam_arguments
 from training.tensorflow.memory_prediction import part_of_batch, predicted_bytes
 from training.tensorflow.optimizer import Adam
 from training.tensorflow.strategy import distribute, is_tpu
+from training.trainer import BaseTrainer
 
 
-class Trainer:
+class Trainer(BaseTrainer):
     """Holds the optimizer of a model and runs its updates, many to one call.
 
     An update's gradient is that of the mean loss over the targets of its whole batch,
@@ -30,27 +31,17 @@ class Trainer:
       settings: the `train` part of a config.
       strategy: where to run.
       jit_compile: compile an update by XLA; on one device only.
-
-    Attributes:
-      gradient_norm: of the latest update, before it was cut.
     """
 
     def __init__(
         self, model, task, settings, strategy: tf.distribute.Strategy, jit_compile=False
     ):
-        self.model = model
+        super().__init__(model, task, settings)
         self.strategy = strategy
-        self._task = task
         self._parts = settings.accumulate_steps
-        self._clip_norm = settings.clip_norm
         self._carried = None  # variables, made for the rows of the first batches
-        self.gradient_norm = 0.0
-        self.schedule = make_schedule(settings, model.hidden_dim)
         with strategy.scope():
-            self.optimizer = Adam(
-                self.schedule,
-                **adam_arguments(settings),
-            )
+            self.optimizer = Adam(self.schedule, **adam_arguments(settings))
             self.optimizer.build(model.trainable_variables)
         update = self._update
         self._step = _graph(update, jit_compile=True) if jit_compile else update
@@ -59,16 +50,6 @@ class Trainer:
         self._gather = _graph(self._gathered)
         # A TPU's program has one shape. Where batches have several, each has its own.
         self._shapes_differ = False
-
-    @property
-    def step(self) -> int:
-        """Updates taken so far, earlier runs included."""
-        return int(self.optimizer.iterations.value.numpy())
-
-    @property
-    def learning_rate(self) -> float:
-        """The rate of the next update."""
-        return float(self.schedule(self.step))
 
     @property
     def row_multiple(self) -> int:
@@ -173,27 +154,9 @@ class Trainer:
             totals, norm, failure = self._loop(iterator, tf.constant(num_steps))
         number, loss, failed_norm = failure.numpy().tolist()
         if number >= 0:
-            step = first + int(number)
-            raise NotFiniteError(
-                f"step {step + 1}: expected a finite loss and gradient, found a loss "
-                f"of {loss:g} and a gradient of norm {failed_norm:g}, at a learning "
-                f"rate of {float(self.schedule(step)):g}"
-            )
+            raise self._not_finite(first + int(number), loss, failed_norm)
         self.gradient_norm = float(norm)
         return Totals(*totals.numpy().tolist())
-
-    def check_weights(self) -> None:
-        """Checks what is about to be saved.
-
-        Raises:
-          NotFiniteError: if a weight is infinite or no number.
-        """
-        for weight in self.model.trainable_variables:
-            if not tf.reduce_all(tf.math.is_finite(weight.value)):
-                raise NotFiniteError(
-                    f"step {self.step}: expected finite weights, found others in "
-                    f"{weight.path}, at a learning rate of {self.learning_rate:g}"
-                )
 
     def _update(self, batch):
         """One update, from a replica's rows of a batch to the new weights.
