@@ -69,7 +69,7 @@ def system(variant: str) -> str | None:
     return next((name for name, ours in SYSTEMS.items() if ours == variant), None)
 
 
-def is_whole(task: str, record: Record, split: str = "test") -> bool:
+def has_all_data(task: str, record: Record, split: str = "test") -> bool:
     """Whether a run had all the data that the paper has of a task.
 
     Args:

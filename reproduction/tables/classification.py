@@ -3,7 +3,7 @@
 from benchmarks.models import BASELINE
 from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
 from reproduction.differences import profiles
-from reproduction.results import Results, is_whole, rows_of, system, systems_of
+from reproduction.results import Results, has_all_data, rows_of, system, systems_of
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, interval, mean_score, order, verdict
 from reproduction.sheet import DEVIATIONS, Column, Sheet
@@ -88,7 +88,7 @@ def accuracies(
         records = results.finished(tuning.filling)
         figures = _figures(**cells, scale=scale, records=records)
         filled.append(cells | figures | _rates(tuning))
-        if not all(is_whole(cells["task"], record) for record in records):
+        if not all(has_all_data(cells["task"], record) for record in records):
             parts.add(cells["task"])
         if any(record.config["data"]["source"] == "generate" for record in records):
             generated.add(cells["task"])
@@ -135,8 +135,12 @@ def _figures(task, model, scale, records):
     if model in systems:  # which does not run here
         return {"published": published, "badge": NOT_RUN, "runs": 0}
     # The baseline's and the systems' figures come from other papers.
-    same_measure = scale.is_paper and model != BASELINE and not name
-    same_measure = same_measure and all(is_whole(task, record) for record in records)
+    same_measure = (
+        scale.is_paper
+        and model != BASELINE
+        and not name
+        and all(has_all_data(task, record) for record in records)
+    )
     results = [record.results["test"] for record in records]
     accuracies = [100 * result["accuracy"] for result in results]
     examples = results[0].get("examples") if results else None

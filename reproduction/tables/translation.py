@@ -4,7 +4,7 @@ from benchmarks.models import BASELINE
 from configs.published import BLEU, TRANSLATION_PARAMETERS
 from evaluation.evaluate import result_name
 from reproduction.differences import profiles
-from reproduction.results import Results, is_whole, rows_of
+from reproduction.results import Results, has_all_data, rows_of
 from reproduction.scales import Scale
 from reproduction.scores import mean_score, verdict
 from reproduction.sheet import DEVIATIONS, Column, Sheet
@@ -103,8 +103,11 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
 def _figures(row, scale, records):
     task, split, model = row["task"], row["split"], row["model"]
     beside = BESIDE_BASELINE if model == BASELINE else BESIDE
-    same_measure = scale.is_paper and model != BASELINE
-    same_measure = same_measure and all(is_whole(task, one, split) for one in records)
+    same_measure = (
+        scale.is_paper
+        and model != BASELINE
+        and all(has_all_data(task, one, split) for one in records)
+    )
     averaged = result_name(split, scale.tasks[task].average_checkpoints)
     chosen = [record.results[split] for record in records]
     weights = [record.results[averaged] for record in records]
