@@ -127,7 +127,7 @@ def run_all(
     check_writable_folder(folder.runs, "--output")
     folder.runs.mkdir(parents=True, exist_ok=True)
     with_data = [one for one in experiments if folder.data(one) is not None]
-    left = [one for one in with_data if not is_finished(one, folder)]
+    left = [one for one in with_data if not is_done(one, folder)]
     logger.info(
         "%d runs: %d finished before, %d without data",
         len(experiments),
@@ -141,7 +141,7 @@ def run_all(
     jobs = [
         Job(
             one.name,
-            partial(is_finished, one, folder),
+            partial(is_done, one, folder),
             (_run, one, folder, strategy, tpu),
             partial(failure, folder.workdir(one)),
         )
@@ -150,7 +150,7 @@ def run_all(
     return do_all(jobs, after_each)
 
 
-def is_finished(experiment: Experiment, folder: Folder) -> bool:
+def is_done(experiment: Experiment, folder: Folder) -> bool:
     """Whether a run of these settings has been trained and evaluated.
 
     Raises:
@@ -253,7 +253,7 @@ def _run(experiment, folder, strategy, tpu):
     workdir = folder.workdir(experiment)
     try:
         with locked(workdir, LOCK), _logged(workdir):
-            if not is_finished(experiment, folder):  # by another process, just now
+            if not is_done(experiment, folder):  # by another process, just now
                 (workdir / records.FAILURE).unlink(missing_ok=True)
                 try:
                     records.read(workdir)

@@ -138,7 +138,7 @@ def test_a_run_that_is_taken_up_again_is_not_finished(folder, monkeypatch):
 
 def test_a_run_that_another_process_has_just_ended_is_not_repeated(folder, monkeypatch):
     (one,) = experiments(count=1)
-    monkeypatch.setattr(running, "is_finished", lambda *_: True)
+    monkeypatch.setattr(running, "is_done", lambda *_: True)
     monkeypatch.setattr(running, "_train_and_evaluate", None)  # not called
     assert running._run(one, folder, "one_device", "") == 0
 

@@ -255,7 +255,7 @@ def test_a_run_that_is_only_evaluated_knows_how_many_pairs_it_had(copied):
     assert running.in_own_process(running._run, one, folder, "auto", "") == 0
     after = json.loads(path.read_text())
     assert after["finished"] and after["training_examples"] == 60
-    assert running.is_finished(one, folder)
+    assert running.is_done(one, folder)
 
 
 def test_a_run_that_fails_leaves_its_reason(tmp_path):
@@ -317,7 +317,7 @@ def test_other_settings_in_the_folder_are_refused(made):
     other = one.changed({"train.batch_size": 8})
     with pytest.raises(UserError, match=r"--output: .*batch_size=4, not 8"):
         running.run_all([other], folder, "one_device")
-    assert running.is_finished(one, folder)
+    assert running.is_done(one, folder)
 
 
 def test_no_data_is_no_error(tmp_path):
