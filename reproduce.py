@@ -88,7 +88,7 @@ def main():
 def _compare():
     from common.paths import make_path, write_whole
     from common.paths import check_writable_file
-    from reproduction.laptop import compare
+    from reproduction.short_listops import compare
 
     path = make_path(OUTPUT.value, "--output") / "report.md"
     check_writable_file(path, "--output")
