@@ -90,9 +90,8 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         f"clear some {compared / 20:.1f} of the {compared} comparisons of this table, "
         "and one that is clear needs another to agree.",
         *results.absences(scale.fidelity),
+        "Multi30k is not of the paper. It stands in for WMT 2014.",
     ]
-    if "multi30k" in scale.fidelity:
-        notes.append("Multi30k is not of the paper. It stands in for WMT 2014.")
     pictures = [_draw(panels, results.folder.results)] if panels else []
     title = "Fidelity: the paper's choices and the authors' code's"
     return [Sheet("fidelity", title, COLUMNS, filled, notes, pictures)]
