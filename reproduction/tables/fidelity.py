@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from common.errors import UserError
 from models import variant_config
+from models.fidelity import CHOICES
 from reporting.palette import COLOURS
 from reporting.png import write_png
 from reproduction.results import Results
@@ -13,9 +14,8 @@ from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, evidence, mean_score
 from reproduction.sheet import Column, Picture, Sheet
 
-# Every choice that makes a difference, by itself: rotations have two of their own.
-SHARED = ("phase", "depth_index", "score_scale")
-OF_ROTATIONS = ("rotation_phase", "rotation_scale")
+# The number of singular values that are held changes no function.
+TRIED = [name for name in CHOICES if name != "singular_values"]
 USUAL_VARIANTS = ["transevolve-fullff-2", "transevolve-randomff-2"]
 PAPER = "paper"
 # What a task's test score is, and its factor.
@@ -42,7 +42,7 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
     cells = []
     for task, model in itertools.product(scale.fidelity, _models(scale)):
         rotates = variant_config(model)["feed_forward"] == "rotation"
-        choices = [*SHARED, *OF_ROTATIONS] if rotates else SHARED
+        choices = [one for one in TRIED if rotates or not one.startswith("rotation_")]
         for profile in (PAPER, "official", *(f"{PAPER}+{one}" for one in choices)):
             changed = {"changes": {"model.fidelity": profile}}
             changed["choice"] = "" if profile == PAPER else profile
