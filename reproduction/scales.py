@@ -310,29 +310,26 @@ LAPTOP = Scale(
 
 TINY = {
     "model.hidden_dim": 16,
-    "model.num_heads": 2,
     "model.ffn_dim": 32,
-    "data.max_length": 16,
-    "data.bucket_lengths": (16,),
     "train.batch_size": 4,
     "train.steps": 4,
     "train.validate_every": 2,
     "train.log_every": 2,
     "train.warmup_steps": 2,
 }
-TINY_TEXT = {**TINY, "data.validation_examples": 8}
+TINY_PAIRS = {
+    **TINY,
+    "model.num_heads": 2,
+    "data.max_length": 16,
+    "data.bucket_lengths": (16,),
+}
+TINY_TEXT = {**TINY_PAIRS, "data.validation_examples": 8}
 TINY_LANGUAGE_MODEL = {
+    **TINY,
     "model.adaptive_cutoffs": (8,),
-    "model.hidden_dim": 16,
     "model.num_heads": 1,
-    "model.ffn_dim": 32,
     "data.vocab_size": 50,
     "data.segment_length": 8,
-    "train.batch_size": 4,
-    "train.steps": 4,
-    "train.validate_every": 2,
-    "train.log_every": 2,
-    "train.warmup_steps": 2,
 }
 SMOKE_TASKS = {
     **_classification(
@@ -349,7 +346,7 @@ SMOKE_TASKS = {
     ),
     **_captions(
         {
-            **TINY,
+            **TINY_PAIRS,
             "data.vocab_size": 300,
             "train.keep_checkpoints": 2,
             "decode.beam_size": 2,
