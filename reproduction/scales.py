@@ -23,8 +23,7 @@ class Scale(NamedTuple):
         beside them.
       learning_rates: (lr_max, warm-up) of Figure 2.
       fidelity: {task: how it runs in the fidelity table}.
-      timing: arguments of the speed benchmark.
-      memory_lengths: of the memory benchmark.
+      benchmarks: {"speed" or "memory": arguments of that benchmark}.
       retrieval: {setting: numbers of keys}, see `benchmarks.retrieval`.
       fast_weights: {"translation" or the size of a language model: how it runs in the
         tables of Schlag, Irie and Schmidhuber 2021}.
@@ -41,8 +40,7 @@ class Scale(NamedTuple):
     systems: dict[str, dict]
     learning_rates: list[tuple[float, int]]
     fidelity: dict[str, Experiment]
-    timing: dict
-    memory_lengths: list[int]
+    benchmarks: dict[str, dict]
     retrieval: dict[int, Sequence[int]]
     fast_weights: dict[str, Experiment]
     pretraining: dict[str, Experiment]
@@ -159,8 +157,10 @@ PAPER = Scale(
         "multi30k": _task("multi30k", needs_folder=True),
         "ag_news": _task("ag_news", test_at_validations=True),
     },
-    timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 7},
-    memory_lengths=[1000, 2000, 3000, 4000],
+    benchmarks={
+        "speed": {"lengths": [1000, 2000, 3000, 4000], "rounds": 7},
+        "memory": {"lengths": [1000, 2000, 3000, 4000]},
+    },
     retrieval={1: range(20, 620, 20), 2: range(20, 220, 20)},
     fast_weights={
         "translation": _task(
@@ -288,8 +288,10 @@ LAPTOP = Scale(
         "ag_news": LAPTOP_TASKS["ag_news"],
     },
     # docs/performance.md has more lengths.
-    timing={"lengths": [1000, 4000], "rounds": 5},
-    memory_lengths=[4000],
+    benchmarks={
+        "speed": {"lengths": [1000, 4000], "rounds": 5},
+        "memory": {"lengths": [4000]},
+    },
     # At some of these the published memories are full.
     retrieval={1: (20, 60, 100, 180, 260, 340, 420), 2: (20, 60, 100, 140, 180)},
     fast_weights={
@@ -371,8 +373,10 @@ SMOKE = Scale(
         "multi30k": SMOKE_TASKS["wmt14_en_de"],
         "ag_news": SMOKE_TASKS["ag_news"],
     },
-    timing={"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
-    memory_lengths=[16],
+    benchmarks={
+        "speed": {"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
+        "memory": {"lengths": [16], "tokens_per_batch": 32},
+    },
     retrieval={1: (3,), 2: (3,)},
     fast_weights={
         "translation": SMOKE_TASKS["wmt14_en_de"].changed(
