@@ -15,8 +15,8 @@ class Scale(NamedTuple):
     Attributes:
       name: of its folder.
       meaning: what its figures may be taken for, a sentence.
-      seeds, fidelity_seeds: how many runs there are of each kind, and how many in the
-        fidelity table.
+      seeds, paired_seeds: how many runs there are of each kind, and how many in the
+        tables that compare pairs of runs with one seed.
       tasks: {task of the paper: how it runs}.
       variants: {variant that runs: what it changes}.
       systems: the same, of variants that are other systems of the paper's tables, or
@@ -34,7 +34,7 @@ class Scale(NamedTuple):
     name: str
     meaning: str
     seeds: int
-    fidelity_seeds: int
+    paired_seeds: int
     tasks: dict[str, Experiment]
     variants: dict[str, dict]
     systems: dict[str, dict]
@@ -55,29 +55,20 @@ class Scale(NamedTuple):
         """Returns this scale with so many runs of each kind, or as it is for None."""
         if not seeds:
             return self
-        tasks, pretraining = (
-            {name: one._replace(seeds=0) for name, one in group.items()}
-            for group in (self.tasks, self.pretraining)
-        )
-        return self._replace(
-            seeds=seeds, fidelity_seeds=seeds, tasks=tasks, pretraining=pretraining
-        )
+        tasks = {name: one._replace(seeds=0) for name, one in self.tasks.items()}
+        return self._replace(seeds=seeds, paired_seeds=seeds, tasks=tasks)
 
-    def each_seed(
-        self, task: Experiment, variant: str, seeds: int | None = None, **changed
-    ) -> list[Experiment]:
+    def each_seed(self, task: Experiment, variant: str, **changed) -> list[Experiment]:
         """The runs of a task and a variant that differ in their seed alone.
 
         Args:
-          task: how it runs.
+          task: how it runs, and how many there are, if not the scale's number.
           variant: of the model.
-          seeds: how many, if not those of the task or else of the scale.
           **changed: as for `Experiment.changed`, what the runs change beside.
         """
         usual = {**self.systems, **self.variants}.get(variant, {})
         one = task.changed(usual, variant=variant).changed(**changed)
-        seeds = seeds or task.seeds or self.seeds
-        return [one._replace(seed=seed) for seed in range(seeds)]
+        return [one._replace(seed=seed) for seed in range(task.seeds or self.seeds)]
 
 
 PAPER_VARIANTS = {name: {} for name in variants(in_paper=True)}
@@ -137,7 +128,7 @@ PAPER = Scale(
     name="paper",
     meaning="These runs have the paper's settings.",
     seeds=5,
-    fidelity_seeds=3,
+    paired_seeds=3,
     tasks={
         "wmt14_en_de": _task(
             "wmt14_en_de", splits=("validation", "test"), average_checkpoints=10
@@ -183,7 +174,6 @@ PAPER = Scale(
                 "data.max_length": 200,
                 "data.bucket_lengths": (128, 160, 200),
             },
-            seeds=3,
         ),
         "char_imdb": _task(
             "char_imdb",
@@ -191,7 +181,6 @@ PAPER = Scale(
                 "data.max_length": 1024,
                 "data.bucket_lengths": (512, 768, 1024),
             },
-            seeds=3,
         ),
     },
 )
@@ -268,7 +257,7 @@ LAPTOP = Scale(
         "stand in for the paper's figures."
     ),
     seeds=1,
-    fidelity_seeds=3,
+    paired_seeds=3,
     tasks=LAPTOP_TASKS,
     variants=PAPER_VARIANTS,
     systems=LAPTOP_SYSTEMS,
@@ -306,7 +295,7 @@ LAPTOP = Scale(
         "listops": LAPTOP_TASKS["listops"].changed(
             {"train.steps": 500, "train.validate_every": 250}
         ),
-        "char_imdb": LAPTOP_TASKS["char_imdb"]._replace(seeds=3),
+        "char_imdb": LAPTOP_TASKS["char_imdb"],
     },
 )
 
@@ -360,7 +349,7 @@ SMOKE = Scale(
     name="smoke",
     meaning="A test of the machinery: four updates of tiny models.",
     seeds=1,
-    fidelity_seeds=1,
+    paired_seeds=1,
     tasks=SMOKE_TASKS,
     # Two stand for five: layers are traced one by one, which is what takes time.
     variants={

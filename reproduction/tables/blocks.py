@@ -46,7 +46,7 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
     """See `reproduction.tables`; the first setting's are the runs of tables 3 and 4."""
     cells = []
     for name, (blocks, step) in itertools.product(TASKS, SETTINGS):
-        task = scale.tasks[name]
+        task = scale.tasks[name]._replace(seeds=scale.paired_seeds)
         model = task._replace(variant=VARIANT).make_config({}).model
         changes, choice = {}, ""
         if blocks > 1:
@@ -65,8 +65,7 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
             "depths": DEPTHS // blocks,
             "ffn_dim": changes.get("model.ffn_dim", model.ffn_dim),
         }
-        seeds = scale.fidelity_seeds
-        runs = scale.each_seed(task, VARIANT, seeds, changes=changes, choice=choice)
+        runs = scale.each_seed(task, VARIANT, changes=changes, choice=choice)
         cells.append((row, runs))
     return cells
 

@@ -46,9 +46,9 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
         for profile in (PAPER, "official", *(f"{PAPER}+{one}" for one in choices)):
             changed = {"changes": {"model.fidelity": profile}}
             changed["choice"] = "" if profile == PAPER else profile
-            how, seeds = scale.fidelity[task], scale.fidelity_seeds
+            how = scale.fidelity[task]._replace(seeds=scale.paired_seeds)
             row = {"task": task, "model": model, "fidelity": profile}
-            cells.append((row, scale.each_seed(how, model, seeds, **changed)))
+            cells.append((row, scale.each_seed(how, model, **changed)))
     return cells
 
 

@@ -97,7 +97,7 @@ def _compared(scale, results):
         # As large as in the tables of other systems.
         usual = scale.systems.get(MODELS[0] + suffix, {})
         sizes = {k: v for k, v in usual.items() if k.startswith("model.attention.")}
-        task = scale.pretraining[name].changed(sizes)
+        task = scale.pretraining[name].changed(sizes, seeds=scale.paired_seeds)
         masked = task.changed(
             {"kind": "masked_tokens"}, task=f"{name}-masked", test_at_validations=False
         )
