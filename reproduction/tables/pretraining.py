@@ -8,7 +8,6 @@ et al. 2023).
 import itertools
 import operator
 import statistics
-from typing import NamedTuple
 
 from reproduction.results import Results
 from reproduction.scales import Scale
@@ -20,7 +19,7 @@ from reproduction.scores import (
 )
 from reproduction.sheet import DEVIATIONS, Column, Sheet
 from reproduction.tables.classification import TUNED
-from reproduction.tuning import Tuning, tune
+from reproduction.tuning import tune
 
 MODELS = ("transformer", "transevolve-fullff-1")
 # What their names have appended; a softmax nothing.
@@ -62,35 +61,26 @@ NOTES = [
 ]
 
 
-class Compared(NamedTuple):
-    """The runs of a model on a task.
-
-    Attributes:
-      scratch: that learn classes from the start.
-      masked: that find hidden tokens.
-      pretrained: that learn classes from the weights of these.
-    """
-
-    scratch: Tuning
-    masked: list
-    pretrained: Tuning
-
-
 def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
     """See `reproduction.tables`; what starts from a run follows when that has ended."""
     cells = []
-    for row, runs in _compared(scale, results):
-        ended = {one.seed for one in runs.masked}
+    for row, scratch, masked, pretrained in _compared(scale, results):
+        ended = {one.seed for one in masked}
         if results is not None:
-            masked = [(one, results.records.get(one.name)) for one in runs.masked]
-            ended = {one.seed for one, record in masked if one.is_finished(record)}
-        following = [one for one in runs.pretrained.runs if one.seed in ended]
-        cells.append((row, [*runs.scratch.runs, *runs.masked, *following]))
+            records = [(one, results.records.get(one.name)) for one in masked]
+            ended = {one.seed for one, record in records if one.is_finished(record)}
+        following = [one for one in pretrained.runs if one.seed in ended]
+        cells.append((row, [*scratch.runs, *masked, *following]))
     return cells
 
 
 def _compared(scale, results):
-    """(cells that say what it is, `Compared`) of each row."""
+    """(cells that say what it is, scratch, masked, pretrained) of each row.
+
+    The first one is the `Tuning` of runs that learn classes from the start. Then come
+    the runs that find hidden tokens, and the `Tuning` of those that learn classes from
+    the weights of these.
+    """
     rows = []
     for name, model, suffix in itertools.product(scale.pretraining, MODELS, OPERATORS):
         variant = model + suffix
@@ -108,14 +98,16 @@ def _compared(scale, results):
                 task._replace(task=f"{name}-pretrained", starts_from=masked.task),
             )
         )
-        runs = Compared(scratch, scale.each_seed(masked, variant), pretrained)
-        rows.append(({"task": name, "model": variant}, runs))
+        row = {"task": name, "model": variant}
+        rows.append((row, scratch, scale.each_seed(masked, variant), pretrained))
     return rows
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
-    filled = [row | _figures(runs, results) for row, runs in _compared(scale, results)]
+    filled = [
+        row | _figures(*runs, results) for row, *runs in _compared(scale, results)
+    ]
     scratch = {
         name: one._replace(task=f"{name}-scratch")
         for name, one in scale.pretraining.items()
@@ -131,27 +123,27 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     return [Sheet("pretraining", title, COLUMNS, filled, notes)]
 
 
-def _figures(runs, results):
+def _figures(scratch, masked, pretrained, results):
     """Of the seeds that both were trained with."""
-    tests = [results.tests(one.filling) for one in (runs.scratch, runs.pretrained)]
-    seeds = sorted(set.intersection(*map(set, tests)))
-    scratch, pretrained = (
-        [100 * of_seed[seed]["accuracy"] for seed in seeds] for of_seed in tests
+    before, after = (results.tests(one.filling) for one in (scratch, pretrained))
+    seeds = sorted(before.keys() & after.keys())
+    lower, higher = (
+        [100 * tests[seed]["accuracy"] for seed in seeds] for tests in (before, after)
     )
-    gain = mean_score(map(operator.sub, pretrained, scratch))
-    examples = tests[0][seeds[0]].get("examples") if seeds else None
-    masked = results.tests(runs.masked).values()
+    gain = mean_score(map(operator.sub, higher, lower))
+    examples = before[seeds[0]].get("examples") if seeds else None
+    losses = [test["loss"] for test in results.tests(masked).values()]
     return {
-        **mean_score(scratch).cells("scratch"),
-        "scratch_interval": interval(scratch, examples),
-        **mean_score(pretrained).cells("pretrained"),
-        "pretrained_interval": interval(pretrained, examples),
+        **mean_score(lower).cells("scratch"),
+        "scratch_interval": interval(lower, examples),
+        **mean_score(higher).cells("pretrained"),
+        "pretrained_interval": interval(higher, examples),
         **gain.cells("gain"),
         "badge": evidence(gain) if seeds else NOT_RUN,
-        **mean_score(test["loss"] for test in masked).cells("masked_loss"),
+        **mean_score(losses).cells("masked_loss"),
         "runs": len(seeds),
-        "scratch_rate": runs.scratch.rate,
-        "pretrained_rate": runs.pretrained.rate,
+        "scratch_rate": scratch.rate,
+        "pretrained_rate": pretrained.rate,
     }
 
 
