@@ -9,7 +9,7 @@ import itertools
 from models.residual_step import EULER, RESIDUAL_STEPS
 from reproduction.results import Results
 from reproduction.scales import Scale
-from reproduction.scores import NOT_RUN, evidence, interval, mean_score
+from reproduction.scores import NOT_RUN, accuracy_cells, evidence, paired_gain
 from reproduction.sheet import Column, Sheet
 
 TASKS = ("listops", "imdb")
@@ -85,28 +85,24 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     for row, runs in rows(scale, results):
         is_first = (row["blocks"], row["step"]) == SETTINGS[0]
         tests = results.tests(runs)
-        accuracies = {seed: 100 * test["accuracy"] for seed, test in tests.items()}
         if is_first:
-            of_first = accuracies
-        filled.append(row | _figures(accuracies, {} if is_first else of_first, tests))
+            of_first = tests
+        filled.append(row | _figures(tests, {} if is_first else of_first))
     tasks = {task: scale.tasks[task] for task in TASKS}
     notes = [scale.meaning, *NOTES, *results.absences(tasks)]
     title = "Blocks and residual steps"
     return [Sheet("blocks", title, COLUMNS, filled, notes)]
 
 
-def _figures(accuracies, of_first, tests):
+def _figures(tests, of_first):
     """Of the runs of a row, and of those that it is compared with, by seed."""
     if not tests:
         return {"runs": 0, "badge": NOT_RUN}
-    gains = [accuracies[seed] - of_first[seed] for seed in accuracies.keys() & of_first]
-    gain, first = mean_score(gains), next(iter(tests.values()))
-    values = list(accuracies.values())
+    gain = paired_gain(tests, of_first)
     return {
-        **mean_score(values).cells("accuracy"),
-        "interval": interval(values, first.get("examples")),
+        **accuracy_cells([*tests.values()]),
         **gain.cells("gain"),
-        "badge": evidence(gain) if gains else "",
-        "runs": len(values),
-        "parameters": first["parameters"],
+        "badge": evidence(gain) if gain.count else "",
+        "runs": len(tests),
+        "parameters": next(iter(tests.values()))["parameters"],
     }

@@ -5,7 +5,7 @@ from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
 from reproduction.differences import profiles
 from reproduction.results import Results, has_all_data, rows_of, system, systems_of
 from reproduction.scales import Scale
-from reproduction.scores import NOT_RUN, interval, mean_score, order, verdict
+from reproduction.scores import NOT_RUN, accuracy_cells, mean_score, order, verdict
 from reproduction.sheet import DEVIATIONS, Column, Sheet
 from reproduction.tuning import Tuning, tune
 
@@ -142,22 +142,19 @@ def _figures(task, model, scale, records):
         and all(has_all_data(task, record) for record in records)
     )
     results = [record.results["test"] for record in records]
-    accuracies = [100 * result["accuracy"] for result in results]
-    examples = results[0].get("examples") if results else None
-    chosen = mean_score(accuracies)
+    chosen = accuracy_cells(results)
     tested = [[100 * row["accuracy"] for row in one.test_scores] for one in records]
     paper_way = mean_score(max(each, default=None) for each in tested)
     spread = ACCURACY_SPREAD[task]
     return {
         "system": None if published is None else name,
         "fidelity": profiles(records),
-        "runs": chosen.count,
+        "runs": len(records),
         "parameters": results[0]["parameters"] if results else None,
         "published": published,
-        **chosen.cells("accuracy"),
-        "interval": interval(accuracies, examples),
+        **chosen,
         **mean_score(each[-1] for each in tested if each).cells("last"),
         **paper_way.cells("paper_way"),
-        **verdict(chosen.mean, published, same_measure, spread),
+        **verdict(chosen["accuracy"], published, same_measure, spread),
         **verdict(paper_way.mean, published, same_measure, spread, "paper_way_"),
     }

@@ -6,16 +6,16 @@ et al. 2023).
 """
 
 import itertools
-import operator
 import statistics
 
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import (
     NOT_RUN,
+    accuracy_cells,
     evidence,
-    interval,
     mean_score,
+    paired_gain,
 )
 from reproduction.sheet import DEVIATIONS, Column, Sheet
 from reproduction.tables.classification import TUNED
@@ -127,17 +127,15 @@ def _figures(scratch, masked, pretrained, results):
     """Of the seeds that both were trained with."""
     before, after = (results.tests(one.filling) for one in (scratch, pretrained))
     seeds = sorted(before.keys() & after.keys())
-    lower, higher = (
-        [100 * tests[seed]["accuracy"] for seed in seeds] for tests in (before, after)
-    )
-    gain = mean_score(map(operator.sub, higher, lower))
-    examples = before[seeds[0]].get("examples") if seeds else None
+    gain = paired_gain(after, before)
     losses = [test["loss"] for test in results.tests(masked).values()]
     return {
-        **mean_score(lower).cells("scratch"),
-        "scratch_interval": interval(lower, examples),
-        **mean_score(higher).cells("pretrained"),
-        "pretrained_interval": interval(higher, examples),
+        **accuracy_cells(
+            [before[seed] for seed in seeds], "scratch", "scratch_interval"
+        ),
+        **accuracy_cells(
+            [after[seed] for seed in seeds], "pretrained", "pretrained_interval"
+        ),
         **gain.cells("gain"),
         "badge": evidence(gain) if seeds else NOT_RUN,
         **mean_score(losses).cells("masked_loss"),
