@@ -10,7 +10,7 @@ from models.residual_step import EULER, RESIDUAL_STEPS
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, accuracy_cells, evidence, paired_gain
-from reproduction.sheet import Column, Sheet
+from reproduction.sheet import CHECKPOINT, EVIDENCE, Column, Sheet
 
 TASKS = ("listops", "imdb")
 VARIANT = "transevolve-fullff-1"
@@ -35,10 +35,9 @@ NOTES = [
     f"The model is {VARIANT}. A block makes its attention once, and its depths read "
     "it. With more blocks the feed-forwards are narrower. So all models have about as "
     "many parameters.",
-    "Test accuracy is that of the checkpoint with the best validation accuracy. The "
-    "difference from one block with Euler's steps is the mean over seeds of the "
-    "difference of two runs with one seed. Evidence is clear if chance would give as "
-    "much in fewer than one case of 20. So one that is clear needs another to agree.",
+    f"{CHECKPOINT} The difference from one block with Euler's steps is the mean over "
+    f"seeds of the difference of two runs with one seed. {EVIDENCE} So one that is "
+    "clear needs another to agree.",
 ]
 
 

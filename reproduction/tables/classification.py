@@ -6,7 +6,7 @@ from reproduction.differences import profiles
 from reproduction.results import Results, has_all_data, rows_of, system, systems_of
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, accuracy_cells, mean_score, order, verdict
-from reproduction.sheet import DEVIATIONS, Column, Sheet
+from reproduction.sheet import CHECKPOINT, DEVIATIONS, Column, Sheet
 from reproduction.tuning import Tuning, tune
 
 TASKS = ["ag_news", "imdb"]
@@ -31,8 +31,7 @@ COLUMNS = [
     Column("system", "published as"),
 ]
 NOTES = [
-    "Test accuracy is that of the checkpoint with the best validation accuracy. Its "
-    "difference and its verdict stand beside the published figure.",
+    f"{CHECKPOINT} Its difference and its verdict stand beside the published figure.",
     "The paper reports the mean of each run's best epoch on test data. Such a choice "
     "sees the test data, so it stands in a column of its own. The last epoch chooses "
     "nothing.",

@@ -12,7 +12,7 @@ from reporting.png import write_png
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, evidence, mean_score
-from reproduction.sheet import Column, Picture, Sheet
+from reproduction.sheet import EVIDENCE, Column, Picture, Sheet
 
 # The number of singular values that are held changes no function.
 TRIED = [name for name in CHOICES if name != "singular_values"]
@@ -85,10 +85,9 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         "the authors' code; docs/fidelity.md has the choices.",
         "How much better a profile is than the paper's is the mean over seeds of the "
         "difference of two runs with one seed, positive if better. Behind a mean "
-        "stands the sample standard deviation, there of the pairs. Evidence is clear "
-        "if chance would give as much in fewer than one case of 20. So chance calls "
-        f"clear some {compared / 20:.1f} of the {compared} comparisons of this table, "
-        "and one that is clear needs another to agree.",
+        f"stands the sample standard deviation, there of the pairs. {EVIDENCE} So "
+        f"chance calls clear some {compared / 20:.1f} of the {compared} comparisons of "
+        "this table, and one that is clear needs another to agree.",
         *results.absences(scale.fidelity),
         "Multi30k is not of the paper. It stands in for WMT 2014.",
     ]

@@ -17,7 +17,7 @@ from reproduction.scores import (
     mean_score,
     paired_gain,
 )
-from reproduction.sheet import DEVIATIONS, Column, Sheet
+from reproduction.sheet import CHECKPOINT, DEVIATIONS, EVIDENCE, Column, Sheet
 from reproduction.tables.classification import TUNED
 from reproduction.tuning import tune
 
@@ -52,9 +52,8 @@ NOTES = [
     "from its weights. So a pretrained model has had twice as many updates as one from "
     "scratch. All models have as many as each other.",
     "The lengths of texts, and the pretraining, are no settings of the paper.",
-    "Test accuracy is that of the checkpoint with the best validation accuracy. A gain "
-    "is the mean over seeds of the difference of two runs with one seed. Evidence is "
-    "clear if chance would give as much in fewer than one case of 20.",
+    f"{CHECKPOINT} A gain is the mean over seeds of the difference of two runs with "
+    f"one seed. {EVIDENCE}",
     "The interval of 95 % is over draws of the test data and over runs. Seeds that "
     "only one of the two was trained with are left out.",
     DEVIATIONS,
