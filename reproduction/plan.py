@@ -162,7 +162,7 @@ def _probe(experiments, folder, strategy, tpu, path: Path):
             try:
                 costs.append(_costs(experiment, folder.config(experiment), strategy))
             except Exception as error:
-                reason = error if isinstance(error, UserError) else cli.explain(error)
+                reason = cli.explain(error)
                 if reason is None:
                     raise
                 problems.append(f"{experiment.task}/{experiment.variant}: {reason}")

@@ -264,13 +264,8 @@ def _run(experiment, folder, strategy, tpu):
     except (LockedError, Interrupted):
         raise
     except Exception as error:
-        _write_down(_reason(error) or f"{type(error).__name__}: {error}", workdir)
+        _write_down(cli.explain(error) or f"{type(error).__name__}: {error}", workdir)
         return FAILED
-
-
-def _reason(error):
-    """What to say of an error; None of a fault of this code."""
-    return str(error) if isinstance(error, UserError) else cli.explain(error)
 
 
 def _train_and_evaluate(experiment, folder, strategy, tpu):
@@ -331,7 +326,7 @@ def _logged(workdir):
         logger.info("stopped by %s", error)
         raise
     except Exception as error:
-        if _reason(error) is None:
+        if cli.explain(error) is None:
             logger.error("a fault of this code", exc_info=error)
         raise
     finally:
