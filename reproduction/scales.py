@@ -73,7 +73,7 @@ class Scale(NamedTuple):
 
 PAPER_VARIANTS = {name: {} for name in variants(in_paper=True)}
 # And what every classification is to be measured against.
-PAPER_SYSTEMS = {name: {} for name in (*SYSTEMS.values(), BAG_OF_WORDS)}
+PAPER_SYSTEMS = {name: {} for name in (*SYSTEMS, BAG_OF_WORDS)}
 
 
 FOLDERS = {

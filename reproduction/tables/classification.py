@@ -3,9 +3,9 @@
 from benchmarks.models import BASELINE
 from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
 from reproduction.differences import profiles
-from reproduction.results import Results, has_all_data, rows_of, system, systems_of
+from reproduction.results import Results, has_all_data, models_of
 from reproduction.scales import Scale
-from reproduction.scores import NOT_RUN, accuracy_cells, mean_score, order, verdict
+from reproduction.scores import accuracy_cells, mean_score, order, verdict
 from reproduction.sheet import CHECKPOINT, DEVIATIONS, Column, Sheet
 from reproduction.tuning import Tuning, tune
 
@@ -62,12 +62,9 @@ def _tuned(scale, results, tasks):
     """(cells that say what it is, `Tuning`) of each row."""
     rows = []
     for task in tasks:
-        systems = systems_of(scale, OTHER_ACCURACY[task])
-        run = dict.fromkeys([*scale.variants, *systems])
-        absent = [name for name in OTHER_ACCURACY[task] if SYSTEMS.get(name) not in run]
-        for model in dict.fromkeys([*rows_of(scale), *run, *absent]):
+        for model in models_of(scale, OTHER_ACCURACY[task]):
             tuning = Tuning([], [])
-            if model in run:
+            if model in scale.variants or model in scale.systems:
                 tuning = tune(scale, scale.tasks[task], model, results)
             rows.append(({"task": task, "model": model}, tuning))
     return rows
@@ -114,7 +111,7 @@ def _orders(tasks, rows):
             (row["accuracy"], row["interval"], row["published"])
             for row in rows
             if row["task"] == task
-            and None not in (row["published"], row.get("interval"))
+            and None not in (row["published"], row["interval"])
         ]
         if said := order(figures):
             yield f"On {task}, {said}"
@@ -129,15 +126,13 @@ def _rates(tuning):
 
 
 def _figures(task, model, scale, records):
-    name, systems = system(model), OTHER_ACCURACY[task]
-    published = {**ACCURACY[task], **systems}.get(name or model)
-    if model in systems:  # which does not run here
-        return {"published": published, "badge": NOT_RUN, "runs": 0}
+    systems = OTHER_ACCURACY[task]
+    published = {**ACCURACY[task], **systems}.get(model)
     # The baseline's and the systems' figures come from other papers.
     same_measure = (
         scale.is_paper
         and model != BASELINE
-        and not name
+        and model not in SYSTEMS
         and all(has_all_data(task, record) for record in records)
     )
     results = [record.results["test"] for record in records]
@@ -146,7 +141,7 @@ def _figures(task, model, scale, records):
     paper_way = mean_score(max(each, default=None) for each in tested)
     spread = ACCURACY_SPREAD[task]
     return {
-        "system": None if published is None else name,
+        "system": SYSTEMS[model] if model in systems else None,
         "fidelity": profiles(records),
         "runs": len(records),
         "parameters": results[0]["parameters"] if results else None,
