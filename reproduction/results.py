@@ -20,10 +20,12 @@ class Results(NamedTuple):
     Attributes:
       records: {name of the experiment: Record}, of those that have begun.
       folder: where they lie, and where pictures are drawn.
+      damaged: {name: why} of the runs that are left out for damage.
     """
 
     records: dict[str, Record]
     folder: Folder
+    damaged: dict[str, str] = {}
 
     def finished(self, experiments: Iterable[Experiment]) -> list[Record]:
         """Those of the experiments that have been trained and evaluated."""

@@ -130,6 +130,17 @@ def test_seeds_of_before_are_shown(made):
         assert [row["runs"] for row in found] == [3]
 
 
+def test_runs_on_another_disk_are_shown(made, tmp_path):
+    """By a symbolic link to the folder of a task."""
+    for one in made("3", seeds=2, only="ag_news").experiments:
+        leave(one, made("3").folder)
+    runs = made("3").folder.runs / "ag_news"
+    runs.rename(tmp_path / "elsewhere")
+    runs.symlink_to(tmp_path / "elsewhere")
+    (row,) = rows(made("3"), task="ag_news", model="transformer")
+    assert row["runs"] == 2
+
+
 def test_other_seeds_run_when_a_rate_was_chosen(made, monkeypatch):
     task = SMOKE.tasks["imdb"]._replace(seeds=2)
     scale = SMOKE._replace(tasks={**SMOKE.tasks, "imdb": task})
@@ -168,7 +179,7 @@ def test_more_seeds_than_anybody_runs_are_refused(made, seeds):
 def test_a_foreign_folder_makes_no_seeds(made, caplog):
     """As one that is named by a date; it is told of."""
     reproduction = made("3", only="ag_news/transformer")
-    folder = reproduction.folder.runs / "backup/seed-20251125"
+    folder = reproduction.folder.runs / "backup/of/seed-20251125"
     folder.mkdir(parents=True)
     (one,) = reproduction.experiments
     leave(one, reproduction.folder)
