@@ -80,7 +80,7 @@ def test_runs_of_before_are_compared(tmp_path, compare, accuracy, learned):
         published = str(ACCURACY["listops"][variant])
         shown = f"{100 * accuracy:.1f}"
         assert row == [variant, "1,234,567", shown, "1.00", published]
-    assert "Laptop scale" in report and "train_examples 16000 (96000)" in report
+    assert "Short ListOps" in report and "train_examples 16000 (96000)" in report
     assert f"{2 * learned} of 2 models are at least 10 points above" in report
     assert has_learned == learned
 
