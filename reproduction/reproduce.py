@@ -145,9 +145,7 @@ class Reproduction:
             write_whole(folder / f"{sheet.name}.csv", sheet.csv())
         names = {name for table in shown for name in experiments[table]}
         members = [record for name, record in by_name.items() if name in names]
-        damaged = {
-            name: why for name, why in results.damaged.items() if name in names
-        }
+        damaged = {name: why for name, why in results.damaged.items() if name in names}
         if members:
             curves = self._curves(members)
             sheets.append(Sheet("curves", "Learning curves", [], [], [], curves))

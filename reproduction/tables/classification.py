@@ -110,8 +110,7 @@ def _orders(tasks, rows):
         figures = [
             (row["accuracy"], row["interval"], row["published"])
             for row in rows
-            if row["task"] == task
-            and None not in (row["published"], row["interval"])
+            if row["task"] == task and None not in (row["published"], row["interval"])
         ]
         if said := order(figures):
             yield f"On {task}, {said}"
