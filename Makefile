@@ -1,5 +1,5 @@
 # make setup      builds .venv once, and anew after an interruption or when pins change
-# make reproduce  trains and compares six models at laptop scale
+# make reproduce  trains and compares six models on short ListOps
 # make test       lints and tests
 # make test-fast  the same without what is slow, for the change in hand
 # make test-all   the same with what takes long

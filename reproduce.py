@@ -14,8 +14,8 @@ from common.errors import UserError
 TABLE = flags.DEFINE_string(
     "table",
     None,
-    "2, 3, 4 or figure2 of the paper, all of these, or fidelity, blocks, retrieval "
-    "or fast-weights.",
+    "2, 3, 4 or figure2 of the paper, all of these, or fidelity, blocks, pretraining, "
+    "retrieval or fast-weights.",
 )
 SCALE = flags.DEFINE_string(
     "scale", "laptop", "How large the runs are: paper, laptop or smoke."
@@ -88,7 +88,7 @@ def main():
 def _compare():
     from common.paths import make_path, write_whole
     from common.paths import check_writable_file
-    from reproduction.laptop import compare
+    from reproduction.short_listops import compare
 
     path = make_path(OUTPUT.value, "--output") / "report.md"
     check_writable_file(path, "--output")

@@ -84,8 +84,7 @@ def _sheet(task, records):
         row = {"variant": variant, "settings": settings}
         rows.append(row | _figures(counted, scores))
     notes = _notes(records, rows, repeated)
-    sheet = Sheet(f"comparison-{task}", task, columns, rows, notes)
-    return sheet._replace(columns=sheet.filled)
+    return Sheet(f"comparison-{task}", task, columns, rows, notes)
 
 
 def _progress(record):

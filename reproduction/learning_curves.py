@@ -106,9 +106,7 @@ def curve(
     """The `Curve` of a field of validations, times a factor, by "step" or "epoch"."""
     points = {}
     for record in records:
-        # A step that was repeated after an interruption counts once.
-        rows = {row["step"]: row for row in record.validations}
-        for row in rows.values():
+        for row in record.validations:
             x, y = row.get(place), row.get(field)
             if x is not None and y is not None:
                 # An epoch of another seed may have another number of steps.

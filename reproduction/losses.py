@@ -37,14 +37,13 @@ def against_time(runs: list[Run]) -> dict[str, list[tuple[float, float]]]:
             raise UserError(
                 f"--workdir={run.workdir}: expected validations, found none"
             )
-        # A step that was repeated after an interruption counts once.
-        validations[run_name(run)] = {row["step"]: row["loss"] for row in rows}
+        validations[run_name(run)] = [(row["step"], row["loss"]) for row in rows]
     updates = {run_name(run): task_updates(run.task, UPDATES_PER_ROUND) for run in runs}
     seconds = interleave(updates, ROUNDS, "timing updates")
     return {
         name: [
             (step * statistics.median(seconds[name]) / UPDATES_PER_ROUND / 60, loss)
-            for step, loss in sorted(losses.items())
+            for step, loss in losses
         ]
         for name, losses in validations.items()
     }

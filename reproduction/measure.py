@@ -17,6 +17,7 @@ from training.cluster.lock import locked
 from training.tensorflow.strategy import make_strategy
 
 SPEED, MEMORY = "speed", "memory"
+BENCHMARKS = {SPEED: speed, MEMORY: memory}
 
 logger = logging.getLogger("transevolve")
 
@@ -36,7 +37,7 @@ def jobs(scale: Scale, folder: Path) -> dict[str, Job]:
             functools.partial(_is_measured, scale, folder, name),
             (_measure, name, scale, folder),
         )
-        for name in (SPEED, MEMORY)
+        for name in BENCHMARKS
     }
 
 
@@ -69,12 +70,7 @@ def _measure(name, scale, folder):
         before = _read(folder, name).get("models", [])
         before = [model for model in before if model in variants()]
         models = list(dict.fromkeys([*before, *_models(scale)]))
-        if name == SPEED:
-            measured = speed.measure(models, **scale.timing)
-        else:
-            timing = {**scale.timing, "lengths": scale.memory_lengths}
-            timing.pop("rounds")
-            measured = memory.measure(models, **timing)
+        measured = BENCHMARKS[name].measure(models, **scale.benchmarks[name])
         content = {"models": models, "rows": list(measured)}
         content |= {"device": describe(make_strategy("one_device")), **facts()}
         write_json(_path(folder, name), content)

@@ -15,7 +15,7 @@ from models import count_parameters
 from models.fidelity import official_choices
 from reproduction.experiment import Experiment, Folder
 from reproduction.records import Record
-from reproduction.running import in_own_process, is_finished, write_json
+from reproduction.running import in_own_process, is_done, write_json
 from reproduction.sheet import Column, Sheet
 from tasks import TASKS
 from training import cli
@@ -148,7 +148,7 @@ def _kind(experiment):
 def _state(experiment, folder):
     if folder.data(experiment) is None:
         return "no data"
-    return "finished" if is_finished(experiment, folder) else TO_RUN
+    return "finished" if is_done(experiment, folder) else TO_RUN
 
 
 def _probe(experiments, folder, strategy, tpu, path: Path):
@@ -162,7 +162,7 @@ def _probe(experiments, folder, strategy, tpu, path: Path):
             try:
                 costs.append(_costs(experiment, folder.config(experiment), strategy))
             except Exception as error:
-                reason = error if isinstance(error, UserError) else cli.explain(error)
+                reason = cli.explain(error)
                 if reason is None:
                     raise
                 problems.append(f"{experiment.task}/{experiment.variant}: {reason}")

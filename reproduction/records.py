@@ -146,10 +146,12 @@ def read(workdir: Path, folder: Path | None = None) -> Record | None:
     _check_config(config, path)
     _check_log(workdir)
     rows = read_rows(workdir / metrics_log.NAME, ("epoch", *METRICS))
+    # A step that was repeated after an interruption counts once.
+    validations = {row["step"]: row for row in rows if row.get("split") == "validation"}
     return Record(
         name=_name(workdir, folder),
         config=config,
-        validations=[row for row in rows if row.get("split") == "validation"],
+        validations=list(validations.values()),
         training=[row for row in rows if row.get("split") == "train"],
         test_scores=metrics_log.read_test_scores(workdir),
         results={

@@ -4,7 +4,6 @@ import logging
 import re
 import time
 from collections import Counter
-from typing import NamedTuple
 
 from common.errors import UserError, known_names
 from common.paths import (
@@ -31,20 +30,6 @@ MOST_SEEDS = 1000
 SECONDS_BETWEEN_RESULTS = 600
 
 logger = logging.getLogger("transevolve")
-
-
-class _Shown(NamedTuple):
-    """What tables show.
-
-    Attributes:
-      experiments: {table: {name: experiment}}, whether it has been run or not.
-      results: of these.
-      damaged: why others are left out, as `records.survey` says.
-    """
-
-    experiments: dict[str, dict[str, Experiment]]
-    results: Results
-    damaged: dict[str, str]
 
 
 class Reproduction:
@@ -133,7 +118,9 @@ class Reproduction:
                 logger.warning("left out: %s: %s", path, expected)
         after_each = self._write_now_and_then
         failed, begun = [], set()
-        while left := [one for one in self._to_run() if one.name not in begun]:
+        while left := [
+            one for one in self._to_run(self._read()) if one.name not in begun
+        ]:
             failed += run_all(left, self.folder, strategy, tpu, after_each)
             begun |= {one.name for one in left}
         failed += do_all(self._jobs, after_each)
@@ -142,13 +129,14 @@ class Reproduction:
 
     def sheets(self) -> list[Sheet]:
         """The tables that were asked for, of what has been run so far."""
-        return self._sheets(self.tables, self._read().results)
+        return self._sheets(self.tables, self._read())
 
     def write(self) -> None:
         """Writes each table as Markdown, JSON and CSV, curves, and the report."""
         self._written = time.monotonic()
-        folder, (experiments, results, damaged) = self.folder.results, self._read()
+        folder, results = self.folder.results, self._read()
         by_name = results.records
+        experiments = {table: self._shown(table, results) for table in tables.TABLES}
         shown = self._with_runs(experiments, by_name)
         sheets = self._sheets(shown, results)
         for sheet in sheets:
@@ -157,12 +145,13 @@ class Reproduction:
             write_whole(folder / f"{sheet.name}.csv", sheet.csv())
         names = {name for table in shown for name in experiments[table]}
         members = [record for name, record in by_name.items() if name in names]
-        damaged = {name: why for name, why in damaged.items() if name in names}
+        damaged = {name: why for name, why in results.damaged.items() if name in names}
         if members:
             curves = self._curves(members)
             sheets.append(Sheet("curves", "Learning curves", [], [], [], curves))
         notes = [self.scale.meaning]
-        if sentence := plan.accuracy_of_plan(self._to_run(), self.folder, by_name):
+        to_run = self._to_run(results)
+        if sentence := plan.accuracy_of_plan(to_run, self.folder, by_name):
             logger.info("%s", sentence)
             notes.append(sentence)
         title = f"TransEvolve: tables at scale {self.scale.name}"
@@ -186,14 +175,17 @@ class Reproduction:
                 )
 
     def _seeds(self):
-        """(seed, folder) of each folder of a seed."""
+        """(seed, folder) of each folder of a seed, below symbolic links too."""
+        glob = self.folder.runs.glob
+        # A run with a choice lies a folder deeper.
+        paths = [*glob("*/*/seed-*"), *glob("*/*/*/seed-*")]
         return [
             (int(seed), path)
-            for path in self.folder.runs.glob("**/seed-*")
+            for path in paths
             if (seed := path.name.removeprefix("seed-")).isdecimal()
         ]
 
-    def _shown_scale(self, table) -> Scale:
+    def _shown_scale(self, table, results) -> Scale:
         """The scale with all models, seeds and learning rates that a table shows."""
         usual = SCALES[self.scale.name]._replace(tunes=True)
         if table not in tables.OF_CHOSEN_MODELS:
@@ -201,44 +193,38 @@ class Reproduction:
             scale = usual._replace(variants=models)
         else:
             scale = self.scale if table in self.tables else usual
-        before = [1 + seed for seed, _ in self._seeds() if seed < MOST_SEEDS]
+        begun = [*results.records, *results.damaged]
+        before = [1 + int(name.rpartition("seed-")[2]) for name in begun]
         return scale.with_seeds(max([self.seeds or 0, *before]))
 
-    def _to_run(self) -> list[Experiment]:
+    def _to_run(self, results) -> list[Experiment]:
         """What there is to run by now: which runs follow may depend on what trials
         gave."""
-        usual = tables.experiments(self.tables, self.scale, self._read().results)
+        usual = tables.experiments(self.tables, self.scale, results)
         return [one for one in usual if self._is_chosen(one.name)]
 
-    def _read(self) -> "_Shown":
-        """What tables show of what lies there."""
-        folder = self.folder.runs
-        records_by_name, damaged, read = {}, {}, set()
-        while True:
-            results = Results(records_by_name, self.folder)
-            experiments = {}
-            for table in tables.TABLES:
-                scale = self._shown_scale(table)
-                # Of a model that has no chosen rate yet, too.
-                untuned = tables.experiments([table], scale._replace(tunes=False))
-                runs = [*untuned, *tables.experiments([table], scale, results)]
-                experiments[table] = {one.name: one for one in runs}
-            names = {name for one in experiments.values() for name in one} - read
-            if not names:
-                return _Shown(experiments, results, damaged)
-            # Their records may say which runs are shown beside.
-            survey = records.read_each((folder / name for name in names), folder)
-            records_by_name |= {record.name: record for record in survey.records}
-            damaged |= survey.damaged
-            read |= names
+    def _read(self) -> Results:
+        """What the runs that lie there have left."""
+        workdirs = [path for seed, path in self._seeds() if seed < MOST_SEEDS]
+        survey = records.read_each(workdirs, self.folder.runs)
+        by_name = {record.name: record for record in survey.records}
+        return Results(by_name, self.folder, survey.damaged)
+
+    def _shown(self, table, results) -> dict[str, Experiment]:
+        """{name: experiment} that a table shows, whether it has been run or not."""
+        scale = self._shown_scale(table, results)
+        # Of a model that has no chosen rate yet, too.
+        untuned = tables.experiments([table], scale._replace(tunes=False))
+        runs = [*untuned, *tables.experiments([table], scale, results)]
+        return {one.name: one for one in runs}
 
     def _sheets(self, shown, results):
         self.folder.results.mkdir(parents=True, exist_ok=True)
-        return [
-            sheet
-            for table in shown
-            for sheet in tables.TABLES[table].sheets(self._shown_scale(table), results)
-        ]
+        sheets = []
+        for table in shown:
+            scale = self._shown_scale(table, results)
+            sheets += tables.TABLES[table].sheets(scale, results)
+        return sheets
 
     def _with_runs(self, experiments, by_name):
         """The tables that were asked for, and others that another command has run."""

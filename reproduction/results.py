@@ -20,10 +20,12 @@ class Results(NamedTuple):
     Attributes:
       records: {name of the experiment: Record}, of those that have begun.
       folder: where they lie, and where pictures are drawn.
+      damaged: {name: why} of the runs that are left out for damage.
     """
 
     records: dict[str, Record]
     folder: Folder
+    damaged: dict[str, str] = {}
 
     def finished(self, experiments: Iterable[Experiment]) -> list[Record]:
         """Those of the experiments that have been trained and evaluated."""
@@ -49,27 +51,22 @@ class Results(NamedTuple):
         ]
 
 
-def rows_of(scale: Scale) -> list[str]:
-    """The paper's models, and others that run at a scale."""
-    return list(dict.fromkeys([*variants(in_paper=True), *scale.variants]))
+def models_of(scale: Scale, published: Iterable[str] = ()) -> list[str]:
+    """The variants that have rows in a table: the paper's, others that run at a scale,
+    and other systems.
 
-
-def systems_of(scale: Scale, published: Iterable[str]) -> list[str]:
-    """The variants of a scale that are other systems, in the order of published names.
-
-    A system that nobody published figures of comes last.
+    Args:
+      scale: of the table.
+      published: the other systems that the table of the paper has. Beside them stand
+        those of the scale that nobody published figures of.
     """
-    names = [SYSTEMS[name] for name in published if name in SYSTEMS]
-    names += [variant for variant in scale.systems if system(variant) is None]
-    return [variant for variant in names if variant in scale.systems]
+    systems = list(published)
+    if systems:
+        systems += [variant for variant in scale.systems if variant not in SYSTEMS]
+    return list(dict.fromkeys([*variants(in_paper=True), *scale.variants, *systems]))
 
 
-def system(variant: str) -> str | None:
-    """What the paper calls a variant that is another system, as "Performer"."""
-    return next((name for name, ours in SYSTEMS.items() if ours == variant), None)
-
-
-def is_whole(task: str, record: Record, split: str = "test") -> bool:
+def has_all_data(task: str, record: Record, split: str = "test") -> bool:
     """Whether a run had all the data that the paper has of a task.
 
     Args:

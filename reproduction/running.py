@@ -127,7 +127,7 @@ def run_all(
     check_writable_folder(folder.runs, "--output")
     folder.runs.mkdir(parents=True, exist_ok=True)
     with_data = [one for one in experiments if folder.data(one) is not None]
-    left = [one for one in with_data if not is_finished(one, folder)]
+    left = [one for one in with_data if not is_done(one, folder)]
     logger.info(
         "%d runs: %d finished before, %d without data",
         len(experiments),
@@ -141,7 +141,7 @@ def run_all(
     jobs = [
         Job(
             one.name,
-            partial(is_finished, one, folder),
+            partial(is_done, one, folder),
             (_run, one, folder, strategy, tpu),
             partial(failure, folder.workdir(one)),
         )
@@ -150,7 +150,7 @@ def run_all(
     return do_all(jobs, after_each)
 
 
-def is_finished(experiment: Experiment, folder: Folder) -> bool:
+def is_done(experiment: Experiment, folder: Folder) -> bool:
     """Whether a run of these settings has been trained and evaluated.
 
     Raises:
@@ -253,7 +253,7 @@ def _run(experiment, folder, strategy, tpu):
     workdir = folder.workdir(experiment)
     try:
         with locked(workdir, LOCK), _logged(workdir):
-            if not is_finished(experiment, folder):  # by another process, just now
+            if not is_done(experiment, folder):  # by another process, just now
                 (workdir / records.FAILURE).unlink(missing_ok=True)
                 try:
                     records.read(workdir)
@@ -264,13 +264,8 @@ def _run(experiment, folder, strategy, tpu):
     except (LockedError, Interrupted):
         raise
     except Exception as error:
-        _write_down(_reason(error) or f"{type(error).__name__}: {error}", workdir)
+        _write_down(cli.explain(error) or f"{type(error).__name__}: {error}", workdir)
         return FAILED
-
-
-def _reason(error):
-    """What to say of an error; None of a fault of this code."""
-    return str(error) if isinstance(error, UserError) else cli.explain(error)
 
 
 def _train_and_evaluate(experiment, folder, strategy, tpu):
@@ -331,7 +326,7 @@ def _logged(workdir):
         logger.info("stopped by %s", error)
         raise
     except Exception as error:
-        if _reason(error) is None:
+        if cli.explain(error) is None:
             logger.error("a fault of this code", exc_info=error)
         raise
     finally:

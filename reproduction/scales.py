@@ -15,16 +15,15 @@ class Scale(NamedTuple):
     Attributes:
       name: of its folder.
       meaning: what its figures may be taken for, a sentence.
-      seeds, fidelity_seeds: how many runs there are of each kind, and how many in the
-        fidelity table.
+      seeds, paired_seeds: how many runs there are of each kind, and how many in the
+        tables that compare pairs of runs with one seed.
       tasks: {task of the paper: how it runs}.
       variants: {variant that runs: what it changes}.
       systems: the same, of variants that are other systems of the paper's tables, or
         beside them.
       learning_rates: (lr_max, warm-up) of Figure 2.
       fidelity: {task: how it runs in the fidelity table}.
-      timing: arguments of the speed benchmark.
-      memory_lengths: of the memory benchmark.
+      benchmarks: {"speed" or "memory": arguments of that benchmark}.
       retrieval: {setting: numbers of keys}, see `benchmarks.retrieval`.
       fast_weights: {"translation" or the size of a language model: how it runs in the
         tables of Schlag, Irie and Schmidhuber 2021}.
@@ -35,14 +34,13 @@ class Scale(NamedTuple):
     name: str
     meaning: str
     seeds: int
-    fidelity_seeds: int
+    paired_seeds: int
     tasks: dict[str, Experiment]
     variants: dict[str, dict]
     systems: dict[str, dict]
     learning_rates: list[tuple[float, int]]
     fidelity: dict[str, Experiment]
-    timing: dict
-    memory_lengths: list[int]
+    benchmarks: dict[str, dict]
     retrieval: dict[int, Sequence[int]]
     fast_weights: dict[str, Experiment]
     pretraining: dict[str, Experiment]
@@ -57,34 +55,25 @@ class Scale(NamedTuple):
         """Returns this scale with so many runs of each kind, or as it is for None."""
         if not seeds:
             return self
-        tasks, pretraining = (
-            {name: one._replace(seeds=0) for name, one in group.items()}
-            for group in (self.tasks, self.pretraining)
-        )
-        return self._replace(
-            seeds=seeds, fidelity_seeds=seeds, tasks=tasks, pretraining=pretraining
-        )
+        tasks = {name: one._replace(seeds=0) for name, one in self.tasks.items()}
+        return self._replace(seeds=seeds, paired_seeds=seeds, tasks=tasks)
 
-    def each_seed(
-        self, task: Experiment, variant: str, seeds: int | None = None, **changed
-    ) -> list[Experiment]:
+    def each_seed(self, task: Experiment, variant: str, **changed) -> list[Experiment]:
         """The runs of a task and a variant that differ in their seed alone.
 
         Args:
-          task: how it runs.
+          task: how it runs, and how many there are, if not the scale's number.
           variant: of the model.
-          seeds: how many, if not those of the task or else of the scale.
           **changed: as for `Experiment.changed`, what the runs change beside.
         """
         usual = {**self.systems, **self.variants}.get(variant, {})
         one = task.changed(usual, variant=variant).changed(**changed)
-        seeds = seeds or task.seeds or self.seeds
-        return [one._replace(seed=seed) for seed in range(seeds)]
+        return [one._replace(seed=seed) for seed in range(task.seeds or self.seeds)]
 
 
 PAPER_VARIANTS = {name: {} for name in variants(in_paper=True)}
 # And what every classification is to be measured against.
-PAPER_SYSTEMS = {name: {} for name in (*SYSTEMS.values(), BAG_OF_WORDS)}
+PAPER_SYSTEMS = {name: {} for name in (*SYSTEMS, BAG_OF_WORDS)}
 
 
 FOLDERS = {
@@ -139,7 +128,7 @@ PAPER = Scale(
     name="paper",
     meaning="These runs have the paper's settings.",
     seeds=5,
-    fidelity_seeds=3,
+    paired_seeds=3,
     tasks={
         "wmt14_en_de": _task(
             "wmt14_en_de", splits=("validation", "test"), average_checkpoints=10
@@ -159,8 +148,10 @@ PAPER = Scale(
         "multi30k": _task("multi30k", needs_folder=True),
         "ag_news": _task("ag_news", test_at_validations=True),
     },
-    timing={"lengths": [1000, 2000, 3000, 4000], "rounds": 7},
-    memory_lengths=[1000, 2000, 3000, 4000],
+    benchmarks={
+        "speed": {"lengths": [1000, 2000, 3000, 4000], "rounds": 7},
+        "memory": {"lengths": [1000, 2000, 3000, 4000]},
+    },
     retrieval={1: range(20, 620, 20), 2: range(20, 220, 20)},
     fast_weights={
         "translation": _task(
@@ -183,7 +174,6 @@ PAPER = Scale(
                 "data.max_length": 200,
                 "data.bucket_lengths": (128, 160, 200),
             },
-            seeds=3,
         ),
         "char_imdb": _task(
             "char_imdb",
@@ -191,7 +181,6 @@ PAPER = Scale(
                 "data.max_length": 1024,
                 "data.bucket_lengths": (512, 768, 1024),
             },
-            seeds=3,
         ),
     },
 )
@@ -268,7 +257,7 @@ LAPTOP = Scale(
         "stand in for the paper's figures."
     ),
     seeds=1,
-    fidelity_seeds=3,
+    paired_seeds=3,
     tasks=LAPTOP_TASKS,
     variants=PAPER_VARIANTS,
     systems=LAPTOP_SYSTEMS,
@@ -288,8 +277,10 @@ LAPTOP = Scale(
         "ag_news": LAPTOP_TASKS["ag_news"],
     },
     # docs/performance.md has more lengths.
-    timing={"lengths": [1000, 4000], "rounds": 5},
-    memory_lengths=[4000],
+    benchmarks={
+        "speed": {"lengths": [1000, 4000], "rounds": 5},
+        "memory": {"lengths": [4000]},
+    },
     # At some of these the published memories are full.
     retrieval={1: (20, 60, 100, 180, 260, 340, 420), 2: (20, 60, 100, 140, 180)},
     fast_weights={
@@ -304,35 +295,32 @@ LAPTOP = Scale(
         "listops": LAPTOP_TASKS["listops"].changed(
             {"train.steps": 500, "train.validate_every": 250}
         ),
-        "char_imdb": LAPTOP_TASKS["char_imdb"]._replace(seeds=3),
+        "char_imdb": LAPTOP_TASKS["char_imdb"],
     },
 )
 
 TINY = {
     "model.hidden_dim": 16,
-    "model.num_heads": 2,
     "model.ffn_dim": 32,
-    "data.max_length": 16,
-    "data.bucket_lengths": (16,),
     "train.batch_size": 4,
     "train.steps": 4,
     "train.validate_every": 2,
     "train.log_every": 2,
     "train.warmup_steps": 2,
 }
-TINY_TEXT = {**TINY, "data.validation_examples": 8}
+TINY_PAIRS = {
+    **TINY,
+    "model.num_heads": 2,
+    "data.max_length": 16,
+    "data.bucket_lengths": (16,),
+}
+TINY_TEXT = {**TINY_PAIRS, "data.validation_examples": 8}
 TINY_LANGUAGE_MODEL = {
+    **TINY,
     "model.adaptive_cutoffs": (8,),
-    "model.hidden_dim": 16,
     "model.num_heads": 1,
-    "model.ffn_dim": 32,
     "data.vocab_size": 50,
     "data.segment_length": 8,
-    "train.batch_size": 4,
-    "train.steps": 4,
-    "train.validate_every": 2,
-    "train.log_every": 2,
-    "train.warmup_steps": 2,
 }
 SMOKE_TASKS = {
     **_classification(
@@ -349,7 +337,7 @@ SMOKE_TASKS = {
     ),
     **_captions(
         {
-            **TINY,
+            **TINY_PAIRS,
             "data.vocab_size": 300,
             "train.keep_checkpoints": 2,
             "decode.beam_size": 2,
@@ -361,7 +349,7 @@ SMOKE = Scale(
     name="smoke",
     meaning="A test of the machinery: four updates of tiny models.",
     seeds=1,
-    fidelity_seeds=1,
+    paired_seeds=1,
     tasks=SMOKE_TASKS,
     # Two stand for five: layers are traced one by one, which is what takes time.
     variants={
@@ -374,8 +362,10 @@ SMOKE = Scale(
         "multi30k": SMOKE_TASKS["wmt14_en_de"],
         "ag_news": SMOKE_TASKS["ag_news"],
     },
-    timing={"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
-    memory_lengths=[16],
+    benchmarks={
+        "speed": {"lengths": [16, 32], "rounds": 1, "tokens_per_batch": 32},
+        "memory": {"lengths": [16], "tokens_per_batch": 32},
+    },
     retrieval={1: (3,), 2: (3,)},
     fast_weights={
         "translation": SMOKE_TASKS["wmt14_en_de"].changed(

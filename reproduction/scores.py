@@ -45,6 +45,38 @@ def mean_score(values) -> Score:
     )
 
 
+def accuracy_cells(
+    tests: list[dict], key: str = "accuracy", interval_key: str = "interval"
+) -> dict[str, float | None]:
+    """The mean accuracy of runs on test data, in percent, as cells of a row.
+
+    Args:
+      tests: the result of each run.
+      key: of the mean.
+      interval_key: of half the width of its `interval`.
+    """
+    accuracies = [100 * test["accuracy"] for test in tests]
+    examples = tests[0].get("examples") if tests else None
+    cells = mean_score(accuracies).cells(key)
+    return {**cells, interval_key: interval(accuracies, examples)}
+
+
+def paired_gain(tests: dict[int, dict], compared_with: dict[int, dict]) -> Score:
+    """How much more accurate runs are on test data than others of their seeds.
+
+    Args:
+      tests, compared_with: {seed: result of the run}.
+
+    Returns:
+      The mean difference in points, over the seeds that both have.
+    """
+    seeds = tests.keys() & compared_with.keys()
+    return mean_score(
+        100 * tests[seed]["accuracy"] - 100 * compared_with[seed]["accuracy"]
+        for seed in seeds
+    )
+
+
 def evidence(gain: Score) -> str:
     """ "clear" if chance would give such a mean in fewer than one case of 20; else "not
     clear".

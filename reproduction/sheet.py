@@ -9,6 +9,13 @@ from reporting.tables import markdown_table
 
 # Of sheets whose figures are means.
 DEVIATIONS = "Behind a mean of several runs stands their sample standard deviation."
+# Of those with accuracies of classifiers, and with gains of pairs of runs.
+CHECKPOINT = (
+    "Test accuracy is that of the checkpoint with the best validation accuracy."
+)
+EVIDENCE = (
+    "Evidence is clear if chance would give as much in fewer than one case of 20."
+)
 
 
 class Column(NamedTuple):

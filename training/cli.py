@@ -53,8 +53,6 @@ def run(main):
         except streams.LostOutputError as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(streams.EXIT_CODE)
-        except UserError as error:
-            sys.exit(f"error: {error}")
         except KeyboardInterrupt:
             sys.exit("stopped")
         except Exception as error:
@@ -68,7 +66,13 @@ def run(main):
 
 
 def explain(error: Exception) -> str | None:
-    """What to say of a machine that lacks something; None for a fault of this code."""
+    """What to say of a mistake of the user, or of a machine that lacks something.
+
+    It is None for a fault of this code.
+    """
+    if isinstance(error, UserError):
+        return str(error)
+
     import tensorflow as tf
 
     # TensorFlow names its operations first, in double braces.

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import logging
 import re
-import struct
 import tempfile
 from collections.abc import Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from PIL import Image
 
 from common.errors import UserError
 from common.paths import check_writable_file, make_path, write_whole
@@ -37,7 +37,6 @@ BADGES = {
     FAILED: "bad",
     UNFINISHED: "idle",
 }
-PNG = b"\x89PNG\r\n\x1a\n"
 SHORT = 30  # characters of a cell that stays on one line
 WIDE = 1.6  # times as wide as high: too small on a phone, so it scrolls there
 # Of all logs together, in characters, and the most of one run and of one line.
@@ -154,15 +153,15 @@ def _finalize(value):
 
 def _embed(folder, picture):
     """What an <img> holds; with its size in pixels, so that the page stands still."""
-    content = (folder / picture.file).read_bytes()
-    width = height = None
-    if content.startswith(PNG):
-        width, height = struct.unpack(">II", content[16:24])
+    path = folder / picture.file
+    with Image.open(path) as image:
+        width, height = image.size
+    content = base64.b64encode(path.read_bytes()).decode()
     return {
-        "source": f"data:image/png;base64,{base64.b64encode(content).decode()}",
+        "source": f"data:image/png;base64,{content}",
         "width": width,
         "height": height,
-        "is_wide": width is not None and width > WIDE * height,
+        "is_wide": width > WIDE * height,
     }
 
 

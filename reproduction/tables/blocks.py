@@ -9,8 +9,8 @@ import itertools
 from models.residual_step import EULER, RESIDUAL_STEPS
 from reproduction.results import Results
 from reproduction.scales import Scale
-from reproduction.scores import NOT_RUN, evidence, interval, mean_score
-from reproduction.sheet import Column, Sheet
+from reproduction.scores import NOT_RUN, accuracy_cells, evidence, paired_gain
+from reproduction.sheet import CHECKPOINT, EVIDENCE, Column, Sheet
 
 TASKS = ("listops", "imdb")
 VARIANT = "transevolve-fullff-1"
@@ -35,10 +35,9 @@ NOTES = [
     f"The model is {VARIANT}. A block makes its attention once, and its depths read "
     "it. With more blocks the feed-forwards are narrower. So all models have about as "
     "many parameters.",
-    "Test accuracy is that of the checkpoint with the best validation accuracy. The "
-    "difference from one block with Euler's steps is the mean over seeds of the "
-    "difference of two runs with one seed. Evidence is clear if chance would give as "
-    "much in fewer than one case of 20. So one that is clear needs another to agree.",
+    f"{CHECKPOINT} The difference from one block with Euler's steps is the mean over "
+    f"seeds of the difference of two runs with one seed. {EVIDENCE} So one that is "
+    "clear needs another to agree.",
 ]
 
 
@@ -46,7 +45,7 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
     """See `reproduction.tables`; the first setting's are the runs of tables 3 and 4."""
     cells = []
     for name, (blocks, step) in itertools.product(TASKS, SETTINGS):
-        task = scale.tasks[name]
+        task = scale.tasks[name]._replace(seeds=scale.paired_seeds)
         model = task._replace(variant=VARIANT).make_config({}).model
         changes, choice = {}, ""
         if blocks > 1:
@@ -65,8 +64,7 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
             "depths": DEPTHS // blocks,
             "ffn_dim": changes.get("model.ffn_dim", model.ffn_dim),
         }
-        seeds = scale.fidelity_seeds
-        runs = scale.each_seed(task, VARIANT, seeds, changes=changes, choice=choice)
+        runs = scale.each_seed(task, VARIANT, changes=changes, choice=choice)
         cells.append((row, runs))
     return cells
 
@@ -86,28 +84,24 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     for row, runs in rows(scale, results):
         is_first = (row["blocks"], row["step"]) == SETTINGS[0]
         tests = results.tests(runs)
-        accuracies = {seed: 100 * test["accuracy"] for seed, test in tests.items()}
         if is_first:
-            of_first = accuracies
-        filled.append(row | _figures(accuracies, {} if is_first else of_first, tests))
+            of_first = tests
+        filled.append(row | _figures(tests, {} if is_first else of_first))
     tasks = {task: scale.tasks[task] for task in TASKS}
     notes = [scale.meaning, *NOTES, *results.absences(tasks)]
     title = "Blocks and residual steps"
     return [Sheet("blocks", title, COLUMNS, filled, notes)]
 
 
-def _figures(accuracies, of_first, tests):
+def _figures(tests, of_first):
     """Of the runs of a row, and of those that it is compared with, by seed."""
     if not tests:
         return {"runs": 0, "badge": NOT_RUN}
-    gains = [accuracies[seed] - of_first[seed] for seed in accuracies.keys() & of_first]
-    gain, first = mean_score(gains), next(iter(tests.values()))
-    values = list(accuracies.values())
+    gain = paired_gain(tests, of_first)
     return {
-        **mean_score(values).cells("accuracy"),
-        "interval": interval(values, first.get("examples")),
+        **accuracy_cells([*tests.values()]),
         **gain.cells("gain"),
-        "badge": evidence(gain) if gains else "",
-        "runs": len(values),
-        "parameters": first["parameters"],
+        "badge": evidence(gain) if gain.count else "",
+        "runs": len(tests),
+        "parameters": next(iter(tests.values()))["parameters"],
     }

@@ -3,10 +3,10 @@
 from benchmarks.models import BASELINE
 from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
 from reproduction.differences import profiles
-from reproduction.results import Results, is_whole, rows_of, system, systems_of
+from reproduction.results import Results, has_all_data, models_of
 from reproduction.scales import Scale
-from reproduction.scores import NOT_RUN, interval, mean_score, order, verdict
-from reproduction.sheet import DEVIATIONS, Column, Sheet
+from reproduction.scores import accuracy_cells, mean_score, order, verdict
+from reproduction.sheet import CHECKPOINT, DEVIATIONS, Column, Sheet
 from reproduction.tuning import Tuning, tune
 
 TASKS = ["ag_news", "imdb"]
@@ -31,8 +31,7 @@ COLUMNS = [
     Column("system", "published as"),
 ]
 NOTES = [
-    "Test accuracy is that of the checkpoint with the best validation accuracy. Its "
-    "difference and its verdict stand beside the published figure.",
+    f"{CHECKPOINT} Its difference and its verdict stand beside the published figure.",
     "The paper reports the mean of each run's best epoch on test data. Such a choice "
     "sees the test data, so it stands in a column of its own. The last epoch chooses "
     "nothing.",
@@ -63,12 +62,9 @@ def _tuned(scale, results, tasks):
     """(cells that say what it is, `Tuning`) of each row."""
     rows = []
     for task in tasks:
-        systems = systems_of(scale, OTHER_ACCURACY[task])
-        run = dict.fromkeys([*scale.variants, *systems])
-        absent = [name for name in OTHER_ACCURACY[task] if SYSTEMS.get(name) not in run]
-        for model in dict.fromkeys([*rows_of(scale), *run, *absent]):
+        for model in models_of(scale, OTHER_ACCURACY[task]):
             tuning = Tuning([], [])
-            if model in run:
+            if model in scale.variants or model in scale.systems:
                 tuning = tune(scale, scale.tasks[task], model, results)
             rows.append(({"task": task, "model": model}, tuning))
     return rows
@@ -88,7 +84,7 @@ def accuracies(
         records = results.finished(tuning.filling)
         figures = _figures(**cells, scale=scale, records=records)
         filled.append(cells | figures | _rates(tuning))
-        if not all(is_whole(cells["task"], record) for record in records):
+        if not all(has_all_data(cells["task"], record) for record in records):
             parts.add(cells["task"])
         if any(record.config["data"]["source"] == "generate" for record in records):
             generated.add(cells["task"])
@@ -114,8 +110,7 @@ def _orders(tasks, rows):
         figures = [
             (row["accuracy"], row["interval"], row["published"])
             for row in rows
-            if row["task"] == task
-            and None not in (row["published"], row.get("interval"))
+            if row["task"] == task and None not in (row["published"], row["interval"])
         ]
         if said := order(figures):
             yield f"On {task}, {said}"
@@ -130,30 +125,29 @@ def _rates(tuning):
 
 
 def _figures(task, model, scale, records):
-    name, systems = system(model), OTHER_ACCURACY[task]
-    published = {**ACCURACY[task], **systems}.get(name or model)
-    if model in systems:  # which does not run here
-        return {"published": published, "badge": NOT_RUN, "runs": 0}
+    systems = OTHER_ACCURACY[task]
+    published = {**ACCURACY[task], **systems}.get(model)
     # The baseline's and the systems' figures come from other papers.
-    same_measure = scale.is_paper and model != BASELINE and not name
-    same_measure = same_measure and all(is_whole(task, record) for record in records)
+    same_measure = (
+        scale.is_paper
+        and model != BASELINE
+        and model not in SYSTEMS
+        and all(has_all_data(task, record) for record in records)
+    )
     results = [record.results["test"] for record in records]
-    accuracies = [100 * result["accuracy"] for result in results]
-    examples = results[0].get("examples") if results else None
-    chosen = mean_score(accuracies)
+    chosen = accuracy_cells(results)
     tested = [[100 * row["accuracy"] for row in one.test_scores] for one in records]
     paper_way = mean_score(max(each, default=None) for each in tested)
     spread = ACCURACY_SPREAD[task]
     return {
-        "system": None if published is None else name,
+        "system": SYSTEMS[model] if model in systems else None,
         "fidelity": profiles(records),
-        "runs": chosen.count,
+        "runs": len(records),
         "parameters": results[0]["parameters"] if results else None,
         "published": published,
-        **chosen.cells("accuracy"),
-        "interval": interval(accuracies, examples),
+        **chosen,
         **mean_score(each[-1] for each in tested if each).cells("last"),
         **paper_way.cells("paper_way"),
-        **verdict(chosen.mean, published, same_measure, spread),
+        **verdict(chosen["accuracy"], published, same_measure, spread),
         **verdict(paper_way.mean, published, same_measure, spread, "paper_way_"),
     }

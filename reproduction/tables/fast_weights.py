@@ -65,12 +65,12 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
                 "published_validation": validation,
                 "published_test": test,
             }
-            filled.append((cells, _runs(scale, scale.fast_weights[size], name)))
+            task = scale.fast_weights[size]
+            filled.append((cells, _runs(scale, task, model, options)))
     return filled
 
 
-def _runs(scale, task, name) -> list[Experiment]:
-    variant, *options = name.split(", ")
+def _runs(scale, task, variant, options) -> list[Experiment]:
     changes = {}
     for option in options:
         changes |= OPTIONS.get(option) or _dot_product(task, variant, int(option))

@@ -6,16 +6,16 @@ from matplotlib.figure import Figure
 
 from common.errors import UserError
 from models import variant_config
+from models.fidelity import CHOICES
 from reporting.palette import COLOURS
 from reporting.png import write_png
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, evidence, mean_score
-from reproduction.sheet import Column, Picture, Sheet
+from reproduction.sheet import EVIDENCE, Column, Picture, Sheet
 
-# Every choice that makes a difference, by itself: rotations have two of their own.
-SHARED = ("phase", "depth_index", "score_scale")
-OF_ROTATIONS = ("rotation_phase", "rotation_scale")
+# The number of singular values that are held changes no function.
+TRIED = [name for name in CHOICES if name != "singular_values"]
 USUAL_VARIANTS = ["transevolve-fullff-2", "transevolve-randomff-2"]
 PAPER = "paper"
 # What a task's test score is, and its factor.
@@ -42,13 +42,13 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
     cells = []
     for task, model in itertools.product(scale.fidelity, _models(scale)):
         rotates = variant_config(model)["feed_forward"] == "rotation"
-        choices = [*SHARED, *OF_ROTATIONS] if rotates else SHARED
+        choices = [one for one in TRIED if rotates or not one.startswith("rotation_")]
         for profile in (PAPER, "official", *(f"{PAPER}+{one}" for one in choices)):
             changed = {"changes": {"model.fidelity": profile}}
             changed["choice"] = "" if profile == PAPER else profile
-            how, seeds = scale.fidelity[task], scale.fidelity_seeds
+            how = scale.fidelity[task]._replace(seeds=scale.paired_seeds)
             row = {"task": task, "model": model, "fidelity": profile}
-            cells.append((row, scale.each_seed(how, model, seeds, **changed)))
+            cells.append((row, scale.each_seed(how, model, **changed)))
     return cells
 
 
@@ -85,14 +85,12 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         "the authors' code; docs/fidelity.md has the choices.",
         "How much better a profile is than the paper's is the mean over seeds of the "
         "difference of two runs with one seed, positive if better. Behind a mean "
-        "stands the sample standard deviation, there of the pairs. Evidence is clear "
-        "if chance would give as much in fewer than one case of 20. So chance calls "
-        f"clear some {compared / 20:.1f} of the {compared} comparisons of this table, "
-        "and one that is clear needs another to agree.",
+        f"stands the sample standard deviation, there of the pairs. {EVIDENCE} So "
+        f"chance calls clear some {compared / 20:.1f} of the {compared} comparisons of "
+        "this table, and one that is clear needs another to agree.",
         *results.absences(scale.fidelity),
+        "Multi30k is not of the paper. It stands in for WMT 2014.",
     ]
-    if "multi30k" in scale.fidelity:
-        notes.append("Multi30k is not of the paper. It stands in for WMT 2014.")
     pictures = [_draw(panels, results.folder.results)] if panels else []
     title = "Fidelity: the paper's choices and the authors' code's"
     return [Sheet("fidelity", title, COLUMNS, filled, notes, pictures)]

@@ -6,7 +6,7 @@ from benchmarks.models import BASELINE
 from configs.published import OTHER_SPEED, SPEED, SYSTEMS
 from reporting.plots import LABELS, by_length, plot_against_length
 from reproduction import measure
-from reproduction.results import Results, rows_of, system, systems_of
+from reproduction.results import Results, models_of
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, OTHER_MEASURE, verdict
 from reproduction.sheet import Column, Picture, Sheet
@@ -70,23 +70,18 @@ def _speed(scale, folder):
     }
     lengths = sorted({length for _, length in timed} or LENGTHS)
     published = {**SPEED, **OTHER_SPEED, BASELINE: dict.fromkeys(LENGTHS, 1.0)}
-    ours = [
-        *rows_of(scale),
-        *systems_of(scale, OTHER_SPEED),
-        *(name for name, _ in timed),
-    ]
-    models = [*ours, *(name for name in OTHER_SPEED if SYSTEMS.get(name) not in ours)]
+    models = [*models_of(scale, OTHER_SPEED), *(name for name, _ in timed)]
     filled = []
     for name, length in itertools.product(dict.fromkeys(models), lengths):
         row = timed.get((name, length), {})
-        printed = published.get(system(name) or name, {}).get(length)
+        printed = published.get(name, {}).get(length)
         if not row and printed is None:
             continue
         ratio = row.get("ratio_to_transformer")
         filled.append(
             {
                 "model": name,
-                "system": system(name),
+                "system": SYSTEMS.get(name),
                 "length": length,
                 "batch": row.get("batch"),
                 "seconds": row.get("seconds"),

@@ -6,21 +6,20 @@ et al. 2023).
 """
 
 import itertools
-import operator
 import statistics
-from typing import NamedTuple
 
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import (
     NOT_RUN,
+    accuracy_cells,
     evidence,
-    interval,
     mean_score,
+    paired_gain,
 )
-from reproduction.sheet import DEVIATIONS, Column, Sheet
+from reproduction.sheet import CHECKPOINT, DEVIATIONS, EVIDENCE, Column, Sheet
 from reproduction.tables.classification import TUNED
-from reproduction.tuning import Tuning, tune
+from reproduction.tuning import tune
 
 MODELS = ("transformer", "transevolve-fullff-1")
 # What their names have appended; a softmax nothing.
@@ -53,51 +52,41 @@ NOTES = [
     "from its weights. So a pretrained model has had twice as many updates as one from "
     "scratch. All models have as many as each other.",
     "The lengths of texts, and the pretraining, are no settings of the paper.",
-    "Test accuracy is that of the checkpoint with the best validation accuracy. A gain "
-    "is the mean over seeds of the difference of two runs with one seed. Evidence is "
-    "clear if chance would give as much in fewer than one case of 20.",
+    f"{CHECKPOINT} A gain is the mean over seeds of the difference of two runs with "
+    f"one seed. {EVIDENCE}",
     "The interval of 95 % is over draws of the test data and over runs. Seeds that "
     "only one of the two was trained with are left out.",
     DEVIATIONS,
 ]
 
 
-class Compared(NamedTuple):
-    """The runs of a model on a task.
-
-    Attributes:
-      scratch: that learn classes from the start.
-      masked: that find hidden tokens.
-      pretrained: that learn classes from the weights of these.
-    """
-
-    scratch: Tuning
-    masked: list
-    pretrained: Tuning
-
-
 def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
     """See `reproduction.tables`; what starts from a run follows when that has ended."""
     cells = []
-    for row, runs in _compared(scale, results):
-        ended = {one.seed for one in runs.masked}
+    for row, scratch, masked, pretrained in _compared(scale, results):
+        ended = {one.seed for one in masked}
         if results is not None:
-            masked = [(one, results.records.get(one.name)) for one in runs.masked]
-            ended = {one.seed for one, record in masked if one.is_finished(record)}
-        following = [one for one in runs.pretrained.runs if one.seed in ended]
-        cells.append((row, [*runs.scratch.runs, *runs.masked, *following]))
+            records = [(one, results.records.get(one.name)) for one in masked]
+            ended = {one.seed for one, record in records if one.is_finished(record)}
+        following = [one for one in pretrained.runs if one.seed in ended]
+        cells.append((row, [*scratch.runs, *masked, *following]))
     return cells
 
 
 def _compared(scale, results):
-    """(cells that say what it is, `Compared`) of each row."""
+    """(cells that say what it is, scratch, masked, pretrained) of each row.
+
+    The first one is the `Tuning` of runs that learn classes from the start. Then come
+    the runs that find hidden tokens, and the `Tuning` of those that learn classes from
+    the weights of these.
+    """
     rows = []
     for name, model, suffix in itertools.product(scale.pretraining, MODELS, OPERATORS):
         variant = model + suffix
         # As large as in the tables of other systems.
         usual = scale.systems.get(MODELS[0] + suffix, {})
         sizes = {k: v for k, v in usual.items() if k.startswith("model.attention.")}
-        task = scale.pretraining[name].changed(sizes)
+        task = scale.pretraining[name].changed(sizes, seeds=scale.paired_seeds)
         masked = task.changed(
             {"kind": "masked_tokens"}, task=f"{name}-masked", test_at_validations=False
         )
@@ -108,14 +97,16 @@ def _compared(scale, results):
                 task._replace(task=f"{name}-pretrained", starts_from=masked.task),
             )
         )
-        runs = Compared(scratch, scale.each_seed(masked, variant), pretrained)
-        rows.append(({"task": name, "model": variant}, runs))
+        row = {"task": name, "model": variant}
+        rows.append((row, scratch, scale.each_seed(masked, variant), pretrained))
     return rows
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
-    filled = [row | _figures(runs, results) for row, runs in _compared(scale, results)]
+    filled = [
+        row | _figures(*runs, results) for row, *runs in _compared(scale, results)
+    ]
     scratch = {
         name: one._replace(task=f"{name}-scratch")
         for name, one in scale.pretraining.items()
@@ -131,27 +122,25 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     return [Sheet("pretraining", title, COLUMNS, filled, notes)]
 
 
-def _figures(runs, results):
+def _figures(scratch, masked, pretrained, results):
     """Of the seeds that both were trained with."""
-    tests = [results.tests(one.filling) for one in (runs.scratch, runs.pretrained)]
-    seeds = sorted(set.intersection(*map(set, tests)))
-    scratch, pretrained = (
-        [100 * of_seed[seed]["accuracy"] for seed in seeds] for of_seed in tests
-    )
-    gain = mean_score(map(operator.sub, pretrained, scratch))
-    examples = tests[0][seeds[0]].get("examples") if seeds else None
-    masked = results.tests(runs.masked).values()
+    before, after = (results.tests(one.filling) for one in (scratch, pretrained))
+    seeds = sorted(before.keys() & after.keys())
+    gain = paired_gain(after, before)
+    losses = [test["loss"] for test in results.tests(masked).values()]
     return {
-        **mean_score(scratch).cells("scratch"),
-        "scratch_interval": interval(scratch, examples),
-        **mean_score(pretrained).cells("pretrained"),
-        "pretrained_interval": interval(pretrained, examples),
+        **accuracy_cells(
+            [before[seed] for seed in seeds], "scratch", "scratch_interval"
+        ),
+        **accuracy_cells(
+            [after[seed] for seed in seeds], "pretrained", "pretrained_interval"
+        ),
         **gain.cells("gain"),
         "badge": evidence(gain) if seeds else NOT_RUN,
-        **mean_score(test["loss"] for test in masked).cells("masked_loss"),
+        **mean_score(losses).cells("masked_loss"),
         "runs": len(seeds),
-        "scratch_rate": runs.scratch.rate,
-        "pretrained_rate": runs.pretrained.rate,
+        "scratch_rate": scratch.rate,
+        "pretrained_rate": pretrained.rate,
     }
 
 

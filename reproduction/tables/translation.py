@@ -4,7 +4,7 @@ from benchmarks.models import BASELINE
 from configs.published import BLEU, TRANSLATION_PARAMETERS
 from evaluation.evaluate import result_name
 from reproduction.differences import profiles
-from reproduction.results import Results, is_whole, rows_of
+from reproduction.results import Results, has_all_data, models_of
 from reproduction.scales import Scale
 from reproduction.scores import mean_score, verdict
 from reproduction.sheet import DEVIATIONS, Column, Sheet
@@ -72,7 +72,7 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
         name += (
             f" {test_set}" if scale.is_paper else f" Multi30k {split}, for {test_set}"
         )
-        for model in rows_of(scale):
+        for model in models_of(scale):
             is_run = model in scale.variants
             runs = scale.each_seed(scale.tasks[task], model) if is_run else []
             row = {"task": task, "split": split, "test_set": name, "model": model}
@@ -103,8 +103,11 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
 def _figures(row, scale, records):
     task, split, model = row["task"], row["split"], row["model"]
     beside = BESIDE_BASELINE if model == BASELINE else BESIDE
-    same_measure = scale.is_paper and model != BASELINE
-    same_measure = same_measure and all(is_whole(task, one, split) for one in records)
+    same_measure = (
+        scale.is_paper
+        and model != BASELINE
+        and all(has_all_data(task, one, split) for one in records)
+    )
     averaged = result_name(split, scale.tasks[task].average_checkpoints)
     chosen = [record.results[split] for record in records]
     weights = [record.results[averaged] for record in records]

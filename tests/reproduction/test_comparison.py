@@ -20,7 +20,7 @@ from training.metrics_log import NAME
 
 
 def titles(sheet):
-    return [column.title for column in sheet.columns]
+    return [column.title for column in sheet.filled]
 
 
 def test_means_and_deviations_are_numpys(tmp_path):

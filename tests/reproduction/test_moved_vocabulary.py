@@ -92,9 +92,9 @@ def test_a_run_is_finished_with_its_data_mounted_elsewhere(tmp_path):
     (workdir / "results/test.json").write_text(json.dumps(result))
     (workdir / "facts.json").write_text(json.dumps({"finished": True}))
     data.rename(moved)
-    assert running.is_finished(one, Folder(tmp_path / "output", "smoke", moved))
+    assert running.is_done(one, Folder(tmp_path / "output", "smoke", moved))
     (moved / Folder.VOCABULARY).write_text(
         (moved / Folder.VOCABULARY).read_text() + "more\n"
     )
     with pytest.raises(UserError, match=r"--output: .* another vocabulary"):
-        running.is_finished(one, Folder(tmp_path / "output", "smoke", moved))
+        running.is_done(one, Folder(tmp_path / "output", "smoke", moved))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from lxml import html
+from PIL import Image
 
 from common.errors import UserError
 from common.paths import write_whole
@@ -137,7 +138,7 @@ def test_hostile_texts_stay_texts(tmp_path):
         facts={"machine": HOSTILE, HOSTILE: [HOSTILE, "\ud800"]},
     )
     (workdir / f"results/{name}.json").write_text(json.dumps({HOSTILE: HOSTILE}))
-    (tmp_path / "a.png").write_bytes(b"no picture")
+    Image.new("L", (2, 1)).save(tmp_path / "a.png")
     sheet = Sheet(
         HOSTILE,
         HOSTILE,

@@ -138,7 +138,7 @@ def test_a_run_that_is_taken_up_again_is_not_finished(folder, monkeypatch):
 
 def test_a_run_that_another_process_has_just_ended_is_not_repeated(folder, monkeypatch):
     (one,) = experiments(count=1)
-    monkeypatch.setattr(running, "is_finished", lambda *_: True)
+    monkeypatch.setattr(running, "is_done", lambda *_: True)
     monkeypatch.setattr(running, "_train_and_evaluate", None)  # not called
     assert running._run(one, folder, "one_device", "") == 0
 
@@ -223,8 +223,10 @@ def test_another_process_that_measures_is_waited_for(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_speed_is_measured_in_a_process_of_its_own(tmp_path):
-    timing = {"lengths": [16], "rounds": 1, "tokens_per_batch": 16}
-    alone = SMOKE._replace(variants={"transformer": {}}, systems={}, timing=timing)
+    benchmarks = {"speed": {"lengths": [16], "rounds": 1, "tokens_per_batch": 16}}
+    alone = SMOKE._replace(
+        variants={"transformer": {}}, systems={}, benchmarks=benchmarks
+    )
     assert do_measure(alone, tmp_path, ["speed"]) == []
     (row, *_) = measure.rows(tmp_path, "speed")
     assert (row["model"], row["length"]) == ("transformer", 16)

@@ -13,6 +13,7 @@ import pytest
 from matplotlib.image import imread
 
 from common.errors import UserError
+from common.json_files import read_rows
 from reproduction import records, running, tables
 from reproduction.experiment import Folder
 from reproduction.report.page import report
@@ -115,7 +116,9 @@ def test_each_run_was_run_once_and_whole(made):
     assert set(NAMES) == set(runs)
     for run in runs.values():
         assert run.state == records.FINISHED
-        steps = [row["step"] for row in run.validations]
+        log = made / "output/runs/smoke" / run.name / "metrics.jsonl"
+        validations = [row for row in read_rows(log) if row["split"] == "validation"]
+        steps = [row["step"] for row in validations]
         assert steps == [2, 4]  # a run that was killed went on, and none came twice
         assert run.facts["finished"] and run.facts["seconds"] > 0
         assert any("step 4: validation loss" in line for line in run.log)
@@ -255,7 +258,7 @@ def test_a_run_that_is_only_evaluated_knows_how_many_pairs_it_had(copied):
     assert running.in_own_process(running._run, one, folder, "auto", "") == 0
     after = json.loads(path.read_text())
     assert after["finished"] and after["training_examples"] == 60
-    assert running.is_finished(one, folder)
+    assert running.is_done(one, folder)
 
 
 def test_a_run_that_fails_leaves_its_reason(tmp_path):
@@ -317,7 +320,7 @@ def test_other_settings_in_the_folder_are_refused(made):
     other = one.changed({"train.batch_size": 8})
     with pytest.raises(UserError, match=r"--output: .*batch_size=4, not 8"):
         running.run_all([other], folder, "one_device")
-    assert running.is_finished(one, folder)
+    assert running.is_done(one, folder)
 
 
 def test_no_data_is_no_error(tmp_path):

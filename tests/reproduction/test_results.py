@@ -11,7 +11,7 @@ from reproduction import plan, records, running
 from reproduction import reproduce as reproducing
 from reproduction.records import FACTS
 from reproduction.reproduce import Reproduction
-from reproduction.running import is_finished
+from reproduction.running import is_done
 from reproduction.scales import SCALES
 from tests.reproduction.made_data import make_data
 from training import workdir as workdirs
@@ -91,10 +91,10 @@ def test_a_run_without_all_evaluations_is_not_finished(made, facts, without):
     reproduction = made("2")
     one = next(x for x in reproduction.experiments if len(x.splits) == 2)
     leave(one, reproduction.folder, facts, [f"{without}-average-2"])
-    assert not is_finished(one, reproduction.folder)
+    assert not is_done(one, reproduction.folder)
     assert not any(row["runs"] for row in rows(reproduction))
     leave(one._replace(seed=1), reproduction.folder)
-    assert is_finished(one._replace(seed=1), reproduction.folder)
+    assert is_done(one._replace(seed=1), reproduction.folder)
     twice = made("2", seeds=2)
     found = [row for row in rows(twice, model=one.variant) if "2013" in row["test_set"]]
     assert [row["runs"] for row in found] == [1]
@@ -128,6 +128,17 @@ def test_seeds_of_before_are_shown(made):
     for seeds in (None, 1, 2):
         found = rows(made("3", seeds=seeds), task="ag_news", model="transformer")
         assert [row["runs"] for row in found] == [3]
+
+
+def test_runs_on_another_disk_are_shown(made, tmp_path):
+    """By a symbolic link to the folder of a task."""
+    for one in made("3", seeds=2, only="ag_news").experiments:
+        leave(one, made("3").folder)
+    runs = made("3").folder.runs / "ag_news"
+    runs.rename(tmp_path / "elsewhere")
+    runs.symlink_to(tmp_path / "elsewhere")
+    (row,) = rows(made("3"), task="ag_news", model="transformer")
+    assert row["runs"] == 2
 
 
 def test_other_seeds_run_when_a_rate_was_chosen(made, monkeypatch):
@@ -168,7 +179,7 @@ def test_more_seeds_than_anybody_runs_are_refused(made, seeds):
 def test_a_foreign_folder_makes_no_seeds(made, caplog):
     """As one that is named by a date; it is told of."""
     reproduction = made("3", only="ag_news/transformer")
-    folder = reproduction.folder.runs / "backup/seed-20251125"
+    folder = reproduction.folder.runs / "backup/of/seed-20251125"
     folder.mkdir(parents=True)
     (one,) = reproduction.experiments
     leave(one, reproduction.folder)
@@ -205,9 +216,9 @@ def test_a_run_with_a_damaged_file_is_taken_up_again(made, monkeypatch, caplog):
 def test_an_evaluation_that_lacks_a_figure_is_made_again(made, result):
     one, folder = made("3").experiments[0], made("3").folder
     path = leave(one, folder) / "results/test.json"
-    assert is_finished(one, folder)
+    assert is_done(one, folder)
     path.write_text(json.dumps(result))
-    assert not is_finished(one, folder)
+    assert not is_done(one, folder)
     assert not any(row["runs"] for row in rows(made("3")))
 
 

@@ -15,8 +15,8 @@ from evaluation.evaluate import evaluate
 from evaluation.run import load_run
 from export.saved_model import export
 from reporting.evaluation import markdown
-from reproduction.laptop import compare
 from reproduction.reproduce import Reproduction
+from reproduction.short_listops import compare
 from tests.classification import settings, write_ag_news
 from tests.scripts import listops_config, metrics
 from training import cli

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.updates import task_updates
 from configs.published import ACCURACY
 from models import variants
-from reproduction import laptop
+from reproduction import short_listops
 from reproduction.experiment import Experiment, Folder
 from tasks import TASKS
 from tests import forked
@@ -49,13 +49,13 @@ class Shallow(Experiment):
 def compare(tmp_path, monkeypatch):
     """A function that compares tiny models; the lines of its table, and the rest."""
     tiny = Shallow("listops", "listops", "laptop", TINY)
-    monkeypatch.setattr(laptop, "LISTOPS", tiny)
+    monkeypatch.setattr(short_listops, "LISTOPS", tiny)
     monkeypatch.setattr(
-        laptop, "interleave", lambda calls, *_: dict.fromkeys(calls, [1])
+        short_listops, "interleave", lambda calls, *_: dict.fromkeys(calls, [1])
     )
 
     def compare():
-        report, learned = laptop.compare(tmp_path, list(COMPARED)[:1])
+        report, learned = short_listops.compare(tmp_path, list(COMPARED)[:1])
         lines = [line for line in report.splitlines() if line.startswith("| ")]
         return [line.strip("| ").split(" | ") for line in lines[2:]], report, learned
 
@@ -66,7 +66,7 @@ def compare(tmp_path, monkeypatch):
 def test_runs_of_before_are_compared(tmp_path, compare, accuracy, learned):
     folder, parameters = Folder(tmp_path, "comparison"), 1234567
     for variant in COMPARED:
-        one = laptop.LISTOPS._replace(variant=variant)
+        one = short_listops.LISTOPS._replace(variant=variant)
         workdir, config = folder.workdir(one), folder.config(one)
         (workdir / "results").mkdir(parents=True)
         tokenizer = TASKS[config.kind].make_tokenizer(config)
@@ -80,7 +80,7 @@ def test_runs_of_before_are_compared(tmp_path, compare, accuracy, learned):
         published = str(ACCURACY["listops"][variant])
         shown = f"{100 * accuracy:.1f}"
         assert row == [variant, "1,234,567", shown, "1.00", published]
-    assert "Laptop scale" in report and "train_examples 16000 (96000)" in report
+    assert "Short ListOps" in report and "train_examples 16000 (96000)" in report
     assert f"{2 * learned} of 2 models are at least 10 points above" in report
     assert has_learned == learned
 
@@ -113,7 +113,7 @@ def test_a_training_step_is_what_is_timed(tmp_path):
 
 def run_script(folder, learned):
     """Runs reproduce.py on a comparison of these outcomes; what it exits with."""
-    laptop.compare = lambda *arguments: ("# A report", learned)
+    short_listops.compare = lambda *arguments: ("# A report", learned)
     sys.argv = ["reproduce.py", f"--output={folder}"]
     try:
         runpy.run_path(str(ROOT / "reproduce.py"), run_name="__main__")

@@ -94,8 +94,8 @@ def _differences(device):
         if value != paper[name] and name != "train.log_every"
     )
     return (
-        "Laptop scale: it shows that everything runs and learns, and does not stand in "
-        f"for the paper's. Here, and in brackets at the paper's scale: {changed}; "
+        "Short ListOps: it shows that everything runs and learns, and does not stand "
+        f"in for the paper's. Here, and in brackets at the paper's scale: {changed}; "
         f"1 run (mean of 5), {device} (TPU v3-8). TransEvolve follows the profile "
         f"{paper['model.fidelity']}; see docs/fidelity.md."
     )
