@@ -3,7 +3,6 @@
 params   parameters of every variant and task, beside the paper's
 speed    seconds of a training step or a forward pass, models by turns
 products the matrix products of a training step, each alone, beside the step
-profile  where the time of a step goes, by part of the model
 memory   peak memory of the process, each model in one of its own
 decode   seconds of a beam search, with a cache and recomputing every prefix
 serve    latency and throughput of exported models, beside Python and evaluation

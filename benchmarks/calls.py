@@ -177,28 +177,6 @@ def _in_own_process(answers):
     return Prepared(call, parameters=parameters, close=answers.close)
 
 
-def each(
-    benchmark: str,
-    names: list[str],
-    lengths: list[int],
-    setting: Setting,
-    tokens_per_batch: int,
-) -> Iterator[tuple[dict, Prepared]]:
-    """Yields how a row begins, and a model that has been called, for each of them.
-
-    Where a model cannot be called, the row says why in `not_run`.
-    """
-    for length in lengths:
-        batch_size = max(1, tokens_per_batch // length)
-        for name in names:
-            row = setting.row(benchmark, name, length, batch_size)
-            prepared = prepare(name, setting, batch_size, length)
-            prepared.attempt()
-            if prepared.not_run:
-                row["not_run"] = prepared.not_run
-            yield row, prepared
-
-
 def make_trainer(
     name: str, setting: Setting, batch_size: int, length: int
 ) -> tuple[Trainer, Iterator]:

@@ -79,7 +79,6 @@ COMMANDS = {
     "params": [],
     "speed": [*STEP, "rounds", "xla", "plot"],
     "products": [*MODELS, "tokens_per_batch", "rounds"],
-    "profile": STEP,
     "memory": [*STEP, "plot"],
     "decode": [*MODELS, "beam", "batch", "recompute", "rounds", "xla"],
     "serve": [*MODELS, "task", "batch", "rounds"],
