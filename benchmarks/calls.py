@@ -101,8 +101,7 @@ def check(names: list[str], setting: Setting, beside: Collection[str] = ()) -> N
     Args:
       names: of variants, or of `beside`.
       setting: what is asked for.
-      beside: names of `models.LIBRARIES`, and CHECKOUT:VARIANT, that may be measured,
-        too.
+      beside: `models.PYTORCH`, and CHECKOUT:VARIANT, that may be measured, too.
 
     Raises:
       UserError: naming the first that is not.
@@ -114,19 +113,14 @@ def check(names: list[str], setting: Setting, beside: Collection[str] = ()) -> N
     if decoding or causal:
         can = can_decode if decoding else can_be_causal
         allowed = [name for name in allowed if can(variant_config(name))]
-    capable = {
-        models.KERAS_HUB: not decoding and not causal,
-        models.PYTORCH: setting
-        == setting._replace(precision="float32", causal=False, xla=False),
-    }
-    allowed += [name for name in beside if capable.get(name, True)]
+    plain = setting._replace(precision="float32", causal=False, xla=False)
+    allowed += [name for name in beside if name != models.PYTORCH or setting == plain]
     for name in names:
         if name not in allowed:
             expected = known_names(name, allowed)
             raise UserError(f"--models: expected some of {expected}, found {name!r}")
-        package = models.LIBRARIES.get(name)
-        if package and importlib.util.find_spec(package) is None:
-            raise UserError(f"--models: {name}: expected {package} to be installed")
+        if name == models.PYTORCH and importlib.util.find_spec("torch") is None:
+            raise UserError(f"--models: {name}: expected torch to be installed")
         folder, _ = models.split(name)
         if folder and not Path(folder, "benchmarks", "calls.py").is_file():
             raise UserError(

@@ -18,9 +18,8 @@ FLAGS = {
     "models": (
         LIST,
         None,
-        "Variants, by default the paper's; for speed also keras-hub, pytorch, and "
-        "CHECKOUT:VARIANT for a variant by the code of another checkout; for memory "
-        "also keras-hub.",
+        "Variants, by default the paper's; for speed also pytorch, and "
+        "CHECKOUT:VARIANT for a variant by the code of another checkout.",
     ),
     "size": (CHOICE, "small", ["small", "base"], "Width 256 or 512."),
     "lengths": (LIST, ["1000", "2000", "3000", "4000"], "Tokens in a sequence."),

@@ -29,7 +29,7 @@ def measure(
     together. float32; arguments as for `speed.measure`.
 
     Raises:
-      UserError: if a model is unknown or not installed.
+      UserError: if a model is unknown, or states no products.
     """
     setting = Setting(size=size)
     check(names, setting)

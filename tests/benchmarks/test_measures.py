@@ -227,8 +227,8 @@ def test_causal_models_are_timed_beside_the_lower_bound(monkeypatch):
     assert "ratio_to_lower_bound" not in bound
     model = models.build(names[0], "small", causal=True)
     assert model.encoder.layers[0].attention.causal
-    with pytest.raises(UserError, match="--models: .*'keras-hub'"):
-        list(speed.measure([models.KERAS_HUB], [16], causal=True))
+    with pytest.raises(UserError, match="--models: .*'pytorch'"):
+        list(speed.measure([models.PYTORCH], [16], causal=True))
 
 
 def test_what_there_is_no_memory_for_is_not_timed(monkeypatch):
@@ -450,19 +450,11 @@ def test_parameters(monkeypatch):
             assert ("parameters_literal" in row) == has_literal_form
 
 
-@pytest.mark.parametrize("name", ["bert", *models.LIBRARIES])
+@pytest.mark.parametrize("name", ["bert", models.PYTORCH])
 def test_models_that_are_not_available_are_named(name, monkeypatch):
     monkeypatch.setattr(calls.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=f"--models: .*{name}"):
         list(speed.measure([name], [16]))
-
-
-def test_keras_hub_is_timed(monkeypatch):
-    two_seconds(monkeypatch, speed)
-    (row,) = speed.measure([models.KERAS_HUB], [16], 16, mode="inference")
-    assert row["seconds"] == 2.0
-    with pytest.raises(UserError, match="--models: .*'keras-hub'"):
-        list(products.measure([models.KERAS_HUB], [16]))
 
 
 def test_markdown_says_once_what_all_rows_share():
