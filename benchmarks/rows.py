@@ -37,24 +37,15 @@ def _cell(value):
 
 
 def plot(rows: list[dict], path) -> None:
-    """Draws speed or memory against length, or errors or losses, to a PNG.
+    """Draws speed or memory against length, or errors, or what is recalled, to a PNG.
 
     Raises:
       UserError: if there was no memory for any row.
     """
-    from reporting.plots import (
-        plot_against_length,
-        plot_errors,
-        plot_recall,
-        plot_retrieval,
-    )
+    from reporting.plots import plot_against_length, plot_errors, plot_recall
 
     kind = rows[0]["benchmark"]
-    other = {
-        "features": plot_errors,
-        "recall": plot_recall,
-        "retrieval": plot_retrieval,
-    }
+    other = {"features": plot_errors, "recall": plot_recall}
     if kind in other:
         return other[kind](rows, path)
     rows = [

@@ -89,7 +89,7 @@ def plot_retrieval(rows: list[dict], path) -> None:
     """Draws losses by the number of symbols, the published ones dotted beside.
 
     Args:
-      rows: of `benchmarks.retrieval`.
+      rows: of `reproduction.retrieval`.
       path: where to write the PNG.
     """
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")

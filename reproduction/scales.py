@@ -25,7 +25,7 @@ class Scale(NamedTuple):
       fidelity: {task: how it runs in the fidelity table}.
       timing: arguments of the speed benchmark.
       memory_lengths: of the memory benchmark.
-      retrieval: {setting: numbers of keys}, see `benchmarks.retrieval`.
+      retrieval: {setting: numbers of keys}, see `reproduction.retrieval`.
       fast_weights: {"translation" or the size of a language model: how it runs in the
         tables of Schlag, Irie and Schmidhuber 2021}.
       pretraining: {task: how its models learn classes in the table of pretraining}.

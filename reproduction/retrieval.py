@@ -7,7 +7,6 @@ replacement, so a key's value changes; evaluation has S pairs. The loss is half 
 squared error: 0.5 if nothing is read.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import keras
@@ -16,8 +15,6 @@ import tensorflow as tf
 from keras import ops
 
 from benchmarks.updates import updater
-from common.errors import UserError, known_names
-from common.progress import progress_bar
 from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
 from models.attention import OPERATORS, reading
 from models.attention.heads import masked
@@ -230,33 +227,21 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
     return {"loss": best, "steps": step}
 
 
-def measure(setting: int, symbols: list[int], memories=None) -> Iterator[dict]:
-    """Yields a row for each memory and number of symbols.
+def row(setting: int, name: str, symbols: int) -> dict:
+    """Trains a memory of `MEMORIES[setting]` on so many symbols.
 
-    Args:
-      setting: 1 or 2.
-      symbols: S.
-      memories: of `MEMORIES`; None for all.
-
-    Raises:
-      UserError: if there is no memory of that name.
+    Returns:
+      What it was, its loss and steps as `train` has them, and the published loss, or
+      None.
     """
-    known = MEMORIES[setting]
-    for name in memories or ():
-        if name not in known:
-            expected = known_names(name, known)
-            raise UserError(f"--memories: expected one of {expected}, found {name}")
     # Each training traces anew, which TensorFlow warns of.
     tf.get_logger().setLevel("ERROR")
-    pairs = [(name, count) for name in memories or known for count in symbols]
-    with progress_bar(pairs, desc="retrieval", unit=" trainings") as progress:
-        for name, count in progress:
-            published = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][name], strict=False)
-            yield {
-                "benchmark": "retrieval",
-                "setting": setting,
-                "memory": name,
-                "symbols": count,
-                **train(known[name], setting, count),
-                "published": dict(published).get(count),
-            }
+    published = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][name], strict=False)
+    return {
+        "benchmark": "retrieval",
+        "setting": setting,
+        "memory": name,
+        "symbols": symbols,
+        **train(MEMORIES[setting][name], setting, symbols),
+        "published": dict(published).get(symbols),
+    }
