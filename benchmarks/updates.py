@@ -8,15 +8,22 @@ import tensorflow as tf
 from training.backends import one_device_trainer
 
 
-def updater(model, learning_rate: float, losses_of: Callable) -> Callable:
-    """Returns a function of a batch that updates a model once by Adam, in a graph.
+def drawn_updates(
+    model, learning_rate: float, losses_of: Callable, draw: Callable
+) -> Callable:
+    """Returns a function that updates a model by Adam, on batches drawn in its graph.
+
+    It takes the numbers of its first update and of the one after its last.
 
     Args:
       model: to be trained.
       learning_rate: of Adam.
       losses_of: function of the model, the parts of a batch and `training`. It returns
         losses, whose mean goes down, and something else.
+      draw: function of an update's number, a tensor. It returns the parts of its batch.
     """
+    # Each training traces anew, which TensorFlow warns of.
+    tf.get_logger().setLevel("ERROR")
     optimizer = keras.optimizers.Adam(learning_rate)
     optimizer.build(model.trainable_variables)
 
@@ -28,7 +35,12 @@ def updater(model, learning_rate: float, losses_of: Callable) -> Callable:
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         optimizer.apply(gradients, variables)
 
-    return update
+    @tf.function(input_signature=2 * [tf.TensorSpec([], tf.int32)])
+    def updates(first, end):
+        for step in tf.range(first, end):
+            update(*draw(step))
+
+    return updates
 
 
 def task_updates(task, count: int) -> Callable:

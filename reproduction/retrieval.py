@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from benchmarks.updates import updater
+from benchmarks.updates import drawn_updates
 from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
 from models.attention import OPERATORS, reading
 from models.attention.heads import masked
@@ -195,18 +195,14 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
     """
     batch_size = memory.batch_size
     model = Retrieval(memory.attention, symbols)
-    update = updater(model, memory.learning_rate, loss)
     num_queries = min(symbols, MOST_QUERIES)
 
-    @tf.function
-    def updates(first):
-        for step in tf.range(first, first + EVERY):
-            keys, values = sequences(setting, symbols, batch_size, True, [1, step])
-            asked = tf.random.stateless_uniform(
-                [batch_size, 1], [2, step], 0, keys.shape[1], tf.int32
-            )
-            queries = tf.gather(keys, asked, axis=1, batch_dims=1)
-            update(keys, values, queries)
+    def draw(step):
+        keys, values = sequences(setting, symbols, batch_size, True, [1, step])
+        asked = tf.random.stateless_uniform(
+            [batch_size, 1], [2, step], 0, keys.shape[1], tf.int32
+        )
+        return keys, values, tf.gather(keys, asked, axis=1, batch_dims=1)
 
     @tf.function
     def evaluate():
@@ -215,9 +211,10 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
         errors, real = loss(model, keys, values, order[:, :num_queries])
         return tf.reduce_mean(tf.boolean_mask(errors, real))
 
+    updates = drawn_updates(model, memory.learning_rate, loss, draw)
     best, best_at, step = np.inf, 0, 0
     while best >= SOLVED and step - best_at <= PATIENCE * EVERY and step < MOST_STEPS:
-        updates(tf.constant(step))
+        updates(step, step + EVERY)
         step += EVERY
         error = float(evaluate())
         if error < best:
@@ -234,8 +231,6 @@ def row(setting: int, name: str, symbols: int) -> dict:
       What it was, its loss and steps as `train` has them, and the published loss, or
       None.
     """
-    # Each training traces anew, which TensorFlow warns of.
-    tf.get_logger().setLevel("ERROR")
     published = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][name], strict=False)
     return {
         "benchmark": "retrieval",
