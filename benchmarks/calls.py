@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import alone, models
-from common.errors import UserError, known_names
+from common.errors import UserError, check_known
 from configs import char_imdb, multi30k
 from models import (
     build_encoder_decoder,
@@ -115,10 +115,8 @@ def check(names: list[str], setting: Setting, beside: Collection[str] = ()) -> N
         allowed = [name for name in allowed if can(variant_config(name))]
     plain = setting._replace(precision="float32", causal=False, xla=False)
     allowed += [name for name in beside if name != models.PYTORCH or setting == plain]
+    check_known("models", names, allowed)
     for name in names:
-        if name not in allowed:
-            expected = known_names(name, allowed)
-            raise UserError(f"--models: expected some of {expected}, found {name!r}")
         if name == models.PYTORCH and importlib.util.find_spec("torch") is None:
             raise UserError(f"--models: {name}: expected torch to be installed")
         folder, _ = models.split(name)

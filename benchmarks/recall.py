@@ -15,7 +15,7 @@ from keras import ops
 
 import models
 from benchmarks.updates import drawn_updates
-from common.errors import UserError, known_names
+from common.errors import UserError, check_known
 from common.progress import progress_bar
 from models.attention.cache import num_bytes
 from training.losses import cross_entropy, first_choice
@@ -137,10 +137,7 @@ def measure(
         for variant in models.variants()
         if models.can_model_language(models.variant_config(variant))
     ]
-    for name in names:
-        if name not in known:
-            expected = known_names(name, known)
-            raise UserError(f"--models: expected one of {expected}, found {name}")
+    check_known("models", names, known)
     for width in widths:
         if width % 2:
             raise UserError(f"--widths: expected even numbers, found {width}")
