@@ -2,6 +2,7 @@
 
 from benchmarks.calls import Setting
 from common.errors import UserError
+from common.paths import make_path
 from reporting.tables import markdown_table
 
 # Most tables have one value of each: they stand above the table then.
@@ -44,6 +45,7 @@ def plot(rows: list[dict], path) -> None:
     """
     from reporting.plots import plot_against_length, plot_errors, plot_recall
 
+    path = make_path(path, "--plot")
     kind = rows[0]["benchmark"]
     other = {"features": plot_errors, "recall": plot_recall}
     if kind in other:
