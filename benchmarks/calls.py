@@ -213,14 +213,34 @@ def _inference(name, setting, batch_size, length):
     model = _build(name, setting, length)
     if setting.task == "classification":
         del inputs[1:]
-    inputs = [tf.constant(x) for x in inputs]
     folded = fold_rotations(model)
+    if BY_JAX:
+        return _forward_by_jax(folded, inputs), 1, 0, model
+    inputs = [tf.constant(x) for x in inputs]
     forward = tf.function(
         lambda *inputs: folded(*inputs, training=False),
         jit_compile=setting.xla,
     )
     num_bytes = predicted_bytes(forward.get_concrete_function(*inputs).graph)
     return lambda: forward(*inputs).numpy(), 1, num_bytes, model
+
+
+def _forward_by_jax(model, inputs):
+    import jax
+
+    forward = jax.jit(functools.partial(model.stateless_call, training=False))
+    # Weights are arguments: as constants they would be compiled, too.
+    weights = [
+        [variable.value for variable in variables]
+        for variables in (model.trainable_variables, model.non_trainable_variables)
+    ]
+    given = jax.device_put([*weights, *inputs])
+
+    def call():
+        logits, _ = forward(*given)
+        return np.asarray(logits)
+
+    return call
 
 
 def _start(setting, batch_size, length):
