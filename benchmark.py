@@ -3,13 +3,11 @@
 params   parameters of every variant and task, beside the paper's
 speed    seconds of a training step or a forward pass, models by turns
 products the matrix products of a training step, each alone, beside the step
-profile  where the time of a step goes, by part of the model
 memory   peak memory of the process, each model in one of its own
 decode   seconds of a beam search, with a cache and recomputing every prefix
 serve    latency and throughput of exported models, beside Python and evaluation
 features error of random features against softmax attention
 scan     the delta rule in chunks beside its rule position by position
-retrieval  how many keys and values an attention's memory holds
 recall   how much is recalled by what a model keeps of a text
 ngrams   perplexity of n-gram models of a text
 input    what a training command's data pipeline delivers and consumes

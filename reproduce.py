@@ -132,8 +132,7 @@ def _report():
 def _figure():
     from common.paths import make_path
     from common.paths import check_writable_file
-    from analysis import drift_picture, evolution_picture, positions
-    from analysis.drift import drift
+    from analysis import drift, evolution_picture, positions
     from analysis.evolution import evolution
     from evaluation.run import load_run
     from reproduction import losses
@@ -158,7 +157,7 @@ def _figure():
         shown = evolution(run, TEXT.value)
         print(evolution_picture.draw(shown, run.config.variant, path))
     elif FIGURE.value == "drift":
-        print(drift_picture.draw(drift(run), run.config.variant, path))
+        print(drift.draw(drift.drift(run), run.config.variant, path))
     else:
         print(compares[FIGURE.value]([run, *map(load_run, more)], path))
     print(path)

@@ -6,10 +6,10 @@ depth, and does not measure it (section 7, "Different degrees of temporal evolut
 """
 
 import functools
-from typing import NamedTuple
 
 import numpy as np
 from keras import ops
+from matplotlib.figure import Figure
 
 from analysis.evolution import factored_model, key_biases
 from common.errors import UserError
@@ -18,35 +18,33 @@ from evaluation.run import Run
 from models.attention.heads import split_heads
 from models.layers.embedding import PADDING_ID
 from models.transformer.encoder import TransformerEncoder
+from reporting.palette import COLOURS, MARKERS
+from reporting.png import write_png
+from reporting.tables import markdown_table
 
 # What stands for the attention weights of X^l, as a picture says it.
 EVOLVED, ALONE, FITTED = "E and T^l", "E alone", "E and the best w"
+# The colours and markers of a picture, as the palette numbers them.
+PLACES = {EVOLVED: 0, ALONE: 1, FITTED: 2}
 FITTING_STEPS = 500
 
 
-class Drift(NamedTuple):
-    """Distances from the attention weights of X^l, for each of some texts.
+def drift(run: Run, texts: int = 64) -> dict[str, np.ndarray]:
+    """Measures the drift in a trained encoder.
 
     A distance is |R' - R| / |R|, in Frobenius' norm over a text's queries and keys. R
     has the weights that a block's or a layer's own kernels give of X^l.
 
-    Attributes:
-      distances: {what stands for R: (blocks, depths, heads, texts)}. `EVOLVED` is the
-        E_ij w^l_j of equation 9, with rows that sum to one; a Transformer has none.
-        `ALONE` is E, of the block's input, or of the first layer's. `FITTED` is
-        E_ij w_j with the w of which the rows have the least divergence from R's. It
-        says how near any re-weighting of keys may come.
-    """
-
-    distances: dict[str, np.ndarray]
-
-
-def drift(run: Run, texts: int = 64) -> Drift:
-    """Measures the drift in a trained encoder.
-
     Args:
       run: of TransEvolve with a softmax, or of a Transformer with one.
       texts: of the validation data, the first ones.
+
+    Returns:
+      {what stands for R: distances, (blocks, depths, heads, texts)}. `EVOLVED` is the
+      E_ij w^l_j of equation 9, with rows that sum to one; a Transformer has none.
+      `ALONE` is E, of the block's input, or of the first layer's. `FITTED` is E_ij w_j
+      with the w of which the rows have the least divergence from R's. It says how near
+      any re-weighting of keys may come.
 
     Raises:
       UserError: if the run is none of these, or its data cannot be had.
@@ -73,9 +71,55 @@ def drift(run: Run, texts: int = 64) -> Drift:
         for ids in _texts(run, texts):
             by_text.append(measure(model, ids[None]))
             bar.update()
-    return Drift(
-        {name: np.stack([one[name] for one in by_text], axis=-1) for name in by_text[0]}
-    )
+    return {
+        name: np.stack([one[name] for one in by_text], axis=-1) for name in by_text[0]
+    }
+
+
+def draw(distances: dict[str, np.ndarray], title: str, path) -> str:
+    """Draws a panel for each block, as a PNG file.
+
+    A line is the mean over heads and texts. The band about it has all heads' means.
+
+    Args:
+      distances: see `drift`.
+      title: of the whole picture.
+      path: where to write it, a `Path`.
+
+    Returns:
+      A table in Markdown, the mean distance of each kind of weights by block and depth.
+    """
+    by_head = {name: x.mean(axis=-1) for name, x in distances.items()}
+    blocks, depths, _ = next(iter(by_head.values())).shape
+    figure = Figure(figsize=(1 + 5 * blocks, 4), layout="constrained")
+    figure.suptitle(title, fontsize=11, parse_math=False)
+    axes = figure.subplots(1, blocks, sharey=True, squeeze=False)[0]
+    for number, axis in enumerate(axes):
+        for name, values in by_head.items():
+            color, marker = COLOURS[PLACES[name]], MARKERS[PLACES[name]]
+            places, of_block = range(1, depths + 1), values[number]
+            axis.plot(
+                places, of_block.mean(axis=1), color=color, marker=marker, label=name
+            )
+            ends = of_block.min(axis=1), of_block.max(axis=1)
+            axis.fill_between(places, *ends, color=color, alpha=0.12, linewidth=0)
+        axis.set(xlabel="depth", xticks=list(range(1, depths + 1)))
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+        if blocks > 1:
+            axis.set_title(f"block {number + 1}", fontsize=10)
+    axes[0].set_ylabel("distance from attention of the depth's input")
+    axes[0].legend(fontsize=8, loc="lower right")
+    write_png(figure, path)
+    rows = [
+        [
+            str(block + 1),
+            str(depth + 1),
+            *(f"{x[block, depth].mean():.3f}" for x in by_head.values()),
+        ]
+        for block, depth in np.ndindex(blocks, depths)
+    ]
+    return markdown_table(["block", "depth", *by_head], rows)
 
 
 def _texts(run, count):

@@ -8,7 +8,6 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from analysis.evolution import Evolution
-from common.paths import make_path
 from reporting.png import drawable, write_png
 
 MAX_TOKENS = 40  # the names of more would overlap
@@ -23,7 +22,7 @@ def draw(evolution: Evolution, title: str, path) -> str:
 
     Args:
       title: of the whole picture.
-      path: where to write it.
+      path: where to write it, a `Path`.
 
     Returns:
       What it shows, in sentences, for those who do not see it.
@@ -53,7 +52,7 @@ def draw(evolution: Evolution, title: str, path) -> str:
         for axis, name in panels:
             axis.set_title(f"{name}: {kind}", fontsize=10)
             _draw_spectra(axis, getattr(block, name))
-    write_png(figure, make_path(path, "--output"), dpi=100)
+    write_png(figure, path, dpi=100)
     described = [
         f"Block {number}: {_describe(block, tokens)}"
         for number, block in enumerate(blocks, start=1)

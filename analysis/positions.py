@@ -52,7 +52,7 @@ def draw(runs: list[Run], path) -> str:
 
     Args:
       runs: see `by_position`.
-      path: where to write it.
+      path: where to write it, a `Path`.
 
     Returns:
       A table in Markdown, with the number of tokens and each run's perplexity.

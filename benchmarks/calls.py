@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import alone, models
-from common.errors import UserError, known_names
+from common.errors import UserError, check_known
 from configs import char_imdb, multi30k
 from models import (
     build_encoder_decoder,
@@ -101,8 +101,7 @@ def check(names: list[str], setting: Setting, beside: Collection[str] = ()) -> N
     Args:
       names: of variants, or of `beside`.
       setting: what is asked for.
-      beside: names of `models.LIBRARIES`, and CHECKOUT:VARIANT, that may be measured,
-        too.
+      beside: `models.PYTORCH`, and CHECKOUT:VARIANT, that may be measured, too.
 
     Raises:
       UserError: naming the first that is not.
@@ -114,19 +113,12 @@ def check(names: list[str], setting: Setting, beside: Collection[str] = ()) -> N
     if decoding or causal:
         can = can_decode if decoding else can_be_causal
         allowed = [name for name in allowed if can(variant_config(name))]
-    capable = {
-        models.KERAS_HUB: not decoding and not causal,
-        models.PYTORCH: setting
-        == setting._replace(precision="float32", causal=False, xla=False),
-    }
-    allowed += [name for name in beside if capable.get(name, True)]
+    plain = setting._replace(precision="float32", causal=False, xla=False)
+    allowed += [name for name in beside if name != models.PYTORCH or setting == plain]
+    check_known("models", names, allowed)
     for name in names:
-        if name not in allowed:
-            expected = known_names(name, allowed)
-            raise UserError(f"--models: expected some of {expected}, found {name!r}")
-        package = models.LIBRARIES.get(name)
-        if package and importlib.util.find_spec(package) is None:
-            raise UserError(f"--models: {name}: expected {package} to be installed")
+        if name == models.PYTORCH and importlib.util.find_spec("torch") is None:
+            raise UserError(f"--models: {name}: expected torch to be installed")
         folder, _ = models.split(name)
         if folder and not Path(folder, "benchmarks", "calls.py").is_file():
             raise UserError(
@@ -177,28 +169,6 @@ def _in_own_process(answers):
     return Prepared(call, parameters=parameters, close=answers.close)
 
 
-def each(
-    benchmark: str,
-    names: list[str],
-    lengths: list[int],
-    setting: Setting,
-    tokens_per_batch: int,
-) -> Iterator[tuple[dict, Prepared]]:
-    """Yields how a row begins, and a model that has been called, for each of them.
-
-    Where a model cannot be called, the row says why in `not_run`.
-    """
-    for length in lengths:
-        batch_size = max(1, tokens_per_batch // length)
-        for name in names:
-            row = setting.row(benchmark, name, length, batch_size)
-            prepared = prepare(name, setting, batch_size, length)
-            prepared.attempt()
-            if prepared.not_run:
-                row["not_run"] = prepared.not_run
-            yield row, prepared
-
-
 def make_trainer(
     name: str, setting: Setting, batch_size: int, length: int
 ) -> tuple[Trainer, Iterator]:
@@ -243,14 +213,34 @@ def _inference(name, setting, batch_size, length):
     model = _build(name, setting, length)
     if setting.task == "classification":
         del inputs[1:]
-    inputs = [tf.constant(x) for x in inputs]
     folded = fold_rotations(model)
+    if BY_JAX:
+        return _forward_by_jax(folded, inputs), 1, 0, model
+    inputs = [tf.constant(x) for x in inputs]
     forward = tf.function(
         lambda *inputs: folded(*inputs, training=False),
         jit_compile=setting.xla,
     )
     num_bytes = predicted_bytes(forward.get_concrete_function(*inputs).graph)
     return lambda: forward(*inputs).numpy(), 1, num_bytes, model
+
+
+def _forward_by_jax(model, inputs):
+    import jax
+
+    forward = jax.jit(functools.partial(model.stateless_call, training=False))
+    # Weights are arguments: as constants they would be compiled, too.
+    weights = [
+        [variable.value for variable in variables]
+        for variables in (model.trainable_variables, model.non_trainable_variables)
+    ]
+    given = jax.device_put([*weights, *inputs])
+
+    def call():
+        logits, _ = forward(*given)
+        return np.asarray(logits)
+
+    return call
 
 
 def _start(setting, batch_size, length):

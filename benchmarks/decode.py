@@ -15,6 +15,7 @@ from benchmarks.calls import Setting, check
 from benchmarks.timing import interleave, speedup, summary
 from common.errors import UserError
 from decoding.beam_search import beam_search
+from decoding.translation import cached_step
 from models import build_encoder_decoder
 from models.attention.cache import SlotMap, num_bytes
 from models.convert import fold_rotations
@@ -153,16 +154,6 @@ def _search(model, make_step, empty_cache, beam_size, max_length, xla):
         return search(sources, tf.fill([sources.shape[0]], length)).numpy()
 
     return call
-
-
-def cached_step(model, sources):
-    """The model's own step: nothing is computed twice."""
-    source_cache = model.source_cache(sources)
-
-    def step(tokens, cache, position):
-        return model.step(tokens, source_cache, cache, position)
-
-    return step
 
 
 def recomputing_step(model, sources):

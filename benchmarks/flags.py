@@ -8,7 +8,7 @@ from common.paths import check_writable_file, make_path
 
 MOST_TOKENS = 1_000_000
 # The largest numbers that a list may have.
-MOST = {"lengths": MOST_TOKENS, "widths": 65_536, "symbols": 10_000}
+MOST = {"lengths": MOST_TOKENS, "widths": 65_536}
 WHOLE, CHOICE, LIST = flags.DEFINE_integer, flags.DEFINE_enum, flags.DEFINE_list
 BOOLEAN, TEXT = flags.DEFINE_bool, flags.DEFINE_string
 CONFIG = config_flags.DEFINE_config_file
@@ -18,9 +18,8 @@ FLAGS = {
     "models": (
         LIST,
         None,
-        "Variants, by default the paper's; for speed also keras-hub, pytorch, and "
-        "CHECKOUT:VARIANT for a variant by the code of another checkout; for memory "
-        "also keras-hub.",
+        "Variants, by default the paper's; for speed also pytorch, and "
+        "CHECKOUT:VARIANT for a variant by the code of another checkout.",
     ),
     "size": (CHOICE, "small", ["small", "base"], "Width 256 or 512."),
     "lengths": (LIST, ["1000", "2000", "3000", "4000"], "Tokens in a sequence."),
@@ -52,16 +51,9 @@ FLAGS = {
     "batch": (WHOLE, 8, "Texts that are answered together.", 1, 10_000),
     "recompute": (BOOLEAN, True, "Time that too; slow."),
     "pairs": (WHOLE, 5_000_000, "Of sentences.", 10_000, 100_000_000),
-    "setting": (WHOLE, 1, "1: each key comes once; 2: its value changes.", 1, 2),
-    "symbols": (
-        LIST,
-        ["20", "60", "100", "140", "180"],
-        "Keys to retrieve by, and as many values.",
-    ),
     "widths": (LIST, ["64"], "How wide the models are."),
     "vocabulary": (WHOLE, 8192, "Ids, half of them keys.", 4, 1_000_000),
     "steps": (WHOLE, 10_000, "Updates, at most.", 1, 10_000_000),
-    "memories": (LIST, None, "By default all of the setting."),
     "config": (CONFIG, None, "As train.py takes it, with its --config.FIELD flags."),
 }
 # What a command's `measure` calls them, where that is not the flag's name.
@@ -79,13 +71,11 @@ COMMANDS = {
     "params": [],
     "speed": [*STEP, "rounds", "xla", "plot"],
     "products": [*MODELS, "tokens_per_batch", "rounds"],
-    "profile": STEP,
     "memory": [*STEP, "plot"],
     "decode": [*MODELS, "beam", "batch", "recompute", "rounds", "xla"],
     "serve": [*MODELS, "task", "batch", "rounds"],
     "features": ["plot"],
     "scan": ["lengths", "rounds", "xla"],
-    "retrieval": ["setting", "symbols", "memories", "plot"],
     "recall": ["models", "lengths", "widths", "vocabulary", "steps", "plot"],
     "ngrams": ["config"],
     "input": ["config", "rounds"],
@@ -119,7 +109,7 @@ def arguments(command: str) -> dict:
 
         if values["models"] is None:
             values["models"] = variants(in_paper=True)
-    for name in ("models", "lengths", "widths", "symbols", "memories"):
+    for name in ("models", "lengths", "widths"):
         chosen = values.get(name)
         if chosen is not None and (not chosen or len(set(chosen)) < len(chosen)):
             raise UserError(f"--{name}: expected different ones, found {chosen}")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.timing import interleave
+from benchmarks.updates import task_updates
 from tasks import TASKS
 from training import config as configuration
-from training.backends import one_device_trainer
 
 # In a round: enough batches that those prefetched while training do not count.
 BATCHES, UPDATES = 50, 4
@@ -45,21 +45,14 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
         if batcher.num_examples is not None:  # it has read them all
             seconds = time.perf_counter() - start
             rates["tokenize"] = batcher.num_examples / seconds
-        batches = iter(batcher.train(seed=0))
-        trainer, iterator = one_device_trainer(
-            task.build_model,
-            task,
-            config.train,
-            batcher.train(seed=0),
-            fillers=batcher.fillers,
-        )
-        dealt = []
+        train = task_updates(task, UPDATES, batcher)
+        batches, dealt = iter(batcher.train(seed=0)), []
 
         def deal():
             for _ in range(BATCHES):
                 dealt.append(_count(next(batches), task.texts))
 
-        calls = {"batch": deal, "train": lambda: trainer.train(iterator, UPDATES)}
+        calls = {"batch": deal, "train": train}
         with batcher.own_errors():
             seconds = interleave(calls, rounds, "batches and updates")
     examples, tokens = (sum(counts) for counts in zip(*dealt, strict=True))

@@ -32,11 +32,10 @@ def measure(
     a row that says why.
 
     Raises:
-      UserError: if a model is unknown, not installed, or cannot attend causally where
-        it must.
+      UserError: if a model is unknown, or cannot attend causally where it must.
     """
     setting = Setting(**setting)
-    check(names, setting, [models.KERAS_HUB])
+    check(names, setting)
     rows = {}
     with progress_bar(
         total=len(lengths) * len(names), desc="memory", unit=" runs"

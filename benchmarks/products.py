@@ -1,11 +1,12 @@
 """The matrix products of a training step, each alone, beside the whole step."""
 
+import itertools
 import statistics
 from collections.abc import Iterator
 
 import tensorflow as tf
 
-from benchmarks.calls import Setting, check, each
+from benchmarks.calls import Setting, check, prepare
 from benchmarks.timing import interleave
 from common.errors import UserError
 from models.products import Product
@@ -28,20 +29,22 @@ def measure(
     together. float32; arguments as for `speed.measure`.
 
     Raises:
-      UserError: if a model is unknown or not installed.
+      UserError: if a model is unknown, or states no products.
     """
     setting = Setting(size=size)
     check(names, setting)
-    each_model = each("products", names, lengths, setting, tokens_per_batch)
-    for row, prepared in each_model:
+    for length, name in itertools.product(lengths, names):
+        batch_size = max(1, tokens_per_batch // length)
+        row = setting.row("products", name, length, batch_size)
+        prepared = prepare(name, setting, batch_size, length)
+        prepared.attempt()
         if prepared.not_run:
-            yield row
+            yield {**row, "not_run": prepared.not_run}
             continue
-        name = row["model"]
         if not prepared.products:
             raise UserError(f"--models: {name}: its encoder states no products")
         calls = {product: _alone(product) for product in prepared.products}
-        title = f"{name}, {row['length']} tokens"
+        title = f"{name}, {length} tokens"
         seconds = interleave({**calls, STEP: prepared.call}, rounds, title)
         total = 0
         for product in calls:

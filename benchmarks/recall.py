@@ -14,8 +14,8 @@ import tensorflow as tf
 from keras import ops
 
 import models
-from benchmarks.updates import updater
-from common.errors import UserError, known_names
+from benchmarks.updates import drawn_updates
+from common.errors import UserError, check_known
 from common.progress import progress_bar
 from models.attention.cache import num_bytes
 from training.losses import cross_entropy, first_choice
@@ -90,13 +90,10 @@ def recalled(model, tokens, places, values, training=False):
 def train(model, rate: float, length: int, steps: int) -> Iterator[float]:
     """Yields the share of test queries that are recalled, now and then."""
     size = model.vocabulary_size
-    update = updater(model, rate, recalled)
     first_of_test = TRAINING_EXAMPLES // BATCH_SIZE
 
-    @tf.function
-    def updates(first):
-        for step in tf.range(first, tf.minimum(first + EVERY, steps)):
-            update(*sequences(length, size, BATCH_SIZE, step % first_of_test))
+    def draw(step):
+        return sequences(length, size, BATCH_SIZE, step % first_of_test)
 
     @tf.function
     def evaluate():
@@ -107,8 +104,9 @@ def train(model, rate: float, length: int, steps: int) -> Iterator[float]:
             right += tf.reduce_mean(is_right)
         return right / (TEST_EXAMPLES // BATCH_SIZE)
 
+    updates = drawn_updates(model, rate, recalled, draw)
     for first in range(0, steps, EVERY):
-        updates(tf.constant(first))
+        updates(first, min(first + EVERY, steps))
         yield float(evaluate())
 
 
@@ -139,10 +137,7 @@ def measure(
         for variant in models.variants()
         if models.can_model_language(models.variant_config(variant))
     ]
-    for name in names:
-        if name not in known:
-            expected = known_names(name, known)
-            raise UserError(f"--models: expected one of {expected}, found {name}")
+    check_known("models", names, known)
     for width in widths:
         if width % 2:
             raise UserError(f"--widths: expected even numbers, found {width}")
@@ -152,8 +147,6 @@ def measure(
                 f"--lengths: expected numbers from {TOKENS_PER_PAIR} to "
                 f"--vocabulary={vocabulary_size:,}, found {length:,}"
             )
-    # Each training traces anew, which TensorFlow warns of.
-    tf.get_logger().setLevel("ERROR")
     cells = [
         (name, length, width)
         for length in lengths

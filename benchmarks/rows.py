@@ -2,6 +2,7 @@
 
 from benchmarks.calls import Setting
 from common.errors import UserError
+from common.paths import make_path
 from reporting.tables import markdown_table
 
 # Most tables have one value of each: they stand above the table then.
@@ -37,24 +38,16 @@ def _cell(value):
 
 
 def plot(rows: list[dict], path) -> None:
-    """Draws speed or memory against length, or errors or losses, to a PNG.
+    """Draws speed or memory against length, or errors, or what is recalled, to a PNG.
 
     Raises:
       UserError: if there was no memory for any row.
     """
-    from reporting.plots import (
-        plot_against_length,
-        plot_errors,
-        plot_recall,
-        plot_retrieval,
-    )
+    from reporting.plots import plot_against_length, plot_errors, plot_recall
 
+    path = make_path(path, "--plot")
     kind = rows[0]["benchmark"]
-    other = {
-        "features": plot_errors,
-        "recall": plot_recall,
-        "retrieval": plot_retrieval,
-    }
+    other = {"features": plot_errors, "recall": plot_recall}
     if kind in other:
         return other[kind](rows, path)
     rows = [

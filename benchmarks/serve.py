@@ -96,20 +96,17 @@ def measure(
                     "p50_ms": round(1000 * statistics.median(singly[name]), 2),
                     "p99_ms": round(1000 * float(np.percentile(singly[name], 99)), 2),
                 }
+                # A ratio of times is the speed of what stands beside over this model's.
                 if models.BASELINE in names:
-                    ratio = _ratio(singly, name, models.BASELINE)
-                    row["latency_to_transformer"] = ratio
-                row["latency_to_predict"] = _ratio(singly, name, (name, "predict"))
+                    ratio = speedup(singly, models.BASELINE, name)
+                    row["latency_to_transformer"] = round(ratio, 3)
+                ratio = speedup(singly, (name, "predict"), name)
+                row["latency_to_predict"] = round(ratio, 3)
                 rate = batch_size / statistics.median(together[name])
                 row["texts_per_second"] = round(rate, 2)
-                ratio = _ratio(together, name, (name, "evaluation"))
-                row["time_to_evaluation"] = ratio
+                ratio = speedup(together, (name, "evaluation"), name)
+                row["time_to_evaluation"] = round(ratio, 3)
                 yield row
-
-
-def _ratio(seconds, name, baseline):
-    """How many times the baseline's seconds."""
-    return round(1 / speedup(seconds, name, baseline), 3)
 
 
 class Export:

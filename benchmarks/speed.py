@@ -34,7 +34,7 @@ def measure(
     no memory for, or whose process ends, is not timed, and its row says why.
 
     Args:
-      names: of variants, of other libraries, or CHECKOUT:VARIANT for a variant by the
+      names: of variants, `models.PYTORCH`, or CHECKOUT:VARIANT for a variant by the
         code of another checkout.
       lengths: tokens in a sequence.
       tokens_per_batch: a batch holds as many sequences as fit, at least one.
@@ -47,7 +47,7 @@ def measure(
     """
     setting = Setting(**setting)
     checkouts = [name for name in names if models.split(name)[0]]
-    check(names, setting, [*models.LIBRARIES, *checkouts])
+    check(names, setting, [models.PYTORCH, *checkouts])
     rows = []
     for length in lengths:
         batch_size = max(1, tokens_per_batch // length)

@@ -61,13 +61,8 @@ def search(model, rows, settings, static_shapes: bool) -> Hypotheses:
     batch_size, length = rows.shape if static_shapes else tf.unstack(tf.shape(rows))
     extra = settings.extra_length
     lengths = tf.math.count_nonzero(rows, axis=1, dtype=tf.int32)
-    source_cache = model.source_cache(rows)
-
-    def step(tokens, cache, position):
-        return model.step(tokens, source_cache, cache, position)
-
     return beam_search(
-        step,
+        cached_step(model, rows),
         model.empty_cache(batch_size, settings.beam_size),
         # A blank text, of which there is nothing to translate, holds up nobody.
         tf.where(lengths > 1, lengths + extra, 1),
@@ -77,6 +72,16 @@ def search(model, rows, settings, static_shapes: bool) -> Hypotheses:
         START,
         END,
     )
+
+
+def cached_step(model, sources) -> Callable:
+    """Returns the model's own step for `beam_search`, which computes nothing twice."""
+    source_cache = model.source_cache(sources)
+
+    def step(tokens, cache, position):
+        return model.step(tokens, source_cache, cache, position)
+
+    return step
 
 
 def decode(tokenizer, tokens: tf.Tensor) -> tf.Tensor:

@@ -5,7 +5,6 @@ import math
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
 
-from common.paths import make_path
 from reporting.palette import COLOURS, MARKERS, look
 from reporting.png import drawable, write_png
 
@@ -31,6 +30,12 @@ def by_length(rows: list[dict], field: str) -> dict[str, list[tuple]]:
     return {model: sorted(points) for model, points in lines.items() if points}
 
 
+def add_grid(axis) -> None:
+    """Adds a faint grid, and takes away the frame's upper and right lines."""
+    axis.grid(alpha=0.3)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
 def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -> None:
     """Draws a panel for each field, with a line for each model, its name at the end.
 
@@ -38,7 +43,7 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
       rows: with `model`, `length` and the fields; rows without one are left out.
       fields: keys of `LABELS`.
       title: of the whole picture.
-      path: where to write the PNG.
+      path: where to write the PNG, a `Path`.
     """
     figure = Figure(figsize=(8, 0.6 + 3.6 * len(fields)), layout="constrained")
     axes = figure.subplots(len(fields), 1, squeeze=False, sharex=True)[:, 0]
@@ -57,7 +62,7 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
         _name(figure, axis, lines)
     axes[-1].set_xlabel("length (tokens)")
     figure.suptitle(title, fontsize=11)
-    write_png(figure, make_path(path, "--plot"))
+    write_png(figure, path)
 
 
 def plot_errors(rows: list[dict], path) -> None:
@@ -65,7 +70,7 @@ def plot_errors(rows: list[dict], path) -> None:
 
     Args:
       rows: of `benchmarks.features`.
-      path: where to write the PNG.
+      path: where to write the PNG, a `Path`.
     """
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axis = figure.subplots()
@@ -82,15 +87,15 @@ def plot_errors(rows: list[dict], path) -> None:
     axis.yaxis.set_minor_locator(NullLocator())
     axis.set(xlabel="random features (m)", ylabel="relative error of the weights")
     axis.legend(frameon=False)
-    write_png(figure, make_path(path, "--plot"))
+    write_png(figure, path)
 
 
 def plot_retrieval(rows: list[dict], path) -> None:
     """Draws losses by the number of symbols, the published ones dotted beside.
 
     Args:
-      rows: of `benchmarks.retrieval`.
-      path: where to write the PNG.
+      rows: of `reproduction.retrieval`.
+      path: where to write the PNG, a `Path`.
     """
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axis = figure.subplots()
@@ -103,7 +108,7 @@ def plot_retrieval(rows: list[dict], path) -> None:
     # Some grow without bound: nothing read gives 0.5.
     axis.set_ylim(0, 0.6)
     figure.legend(loc="outside right upper", frameon=False)
-    write_png(figure, make_path(path, "--plot"))
+    write_png(figure, path)
 
 
 def plot_recall(rows: list[dict], path) -> None:
@@ -111,7 +116,7 @@ def plot_recall(rows: list[dict], path) -> None:
 
     Args:
       rows: of `benchmarks.recall`.
-      path: where to write the PNG.
+      path: where to write the PNG, a `Path`.
     """
     lengths = sorted({row["length"] for row in rows})
     figure = Figure(figsize=(2.4 + 3.2 * len(lengths), 4.2), layout="constrained")
@@ -135,12 +140,11 @@ def plot_recall(rows: list[dict], path) -> None:
         axis.xaxis.set_minor_locator(NullLocator())
         axis.set(xlabel="KiB kept of a text", ylim=(0, 1.05))
         axis.set_title(f"{length:,} tokens, {pairs} pairs")
-        axis.grid(alpha=0.3)
-        axis.spines[["top", "right"]].set_visible(False)
+        add_grid(axis)
     axes[0].set_ylabel("share of values recalled")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", frameon=False)
-    write_png(figure, make_path(path, "--plot"))
+    write_png(figure, path)
 
 
 def plot_losses(lines: dict[str, list[tuple[float, float]]], path) -> None:
@@ -148,7 +152,7 @@ def plot_losses(lines: dict[str, list[tuple[float, float]]], path) -> None:
 
     Args:
       lines: {model: [(minutes, loss), ...]}.
-      path: where to write the PNG.
+      path: where to write the PNG, a `Path`.
     """
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axis = figure.subplots()
@@ -157,10 +161,9 @@ def plot_losses(lines: dict[str, list[tuple[float, float]]], path) -> None:
         axis.plot(*zip(*points, strict=True), label=drawable(model), **drawn)
     axis.set(xlabel="minutes of training updates", ylabel="validation loss (nats)")
     axis.set_xlim(left=0)
-    axis.grid(alpha=0.3)
-    axis.spines[["top", "right"]].set_visible(False)
+    add_grid(axis)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    write_png(figure, make_path(path, "--plot"))
+    write_png(figure, path)
 
 
 def _draw(axis, rows, name, x, y, **look):
@@ -179,12 +182,11 @@ def _draw(axis, rows, name, x, y, **look):
 
 
 def _mark(axis, places):
-    """Ticks at these places alone, a grid, and no frame."""
+    """Ticks at these places alone, and a grid."""
     axis.xaxis.set_major_locator(FixedLocator(places))
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.grid(alpha=0.3)
-    axis.spines[["top", "right"]].set_visible(False)
+    add_grid(axis)
 
 
 def _name(figure, axis, lines):

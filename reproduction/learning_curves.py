@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from common.paths import make_path
 from reporting.palette import Look, look
+from reporting.plots import add_grid
 from reporting.png import drawable, write_png
 from reproduction.comparison import counted_in
 from reproduction.differences import group
@@ -132,8 +133,7 @@ def _figure(panels, place):
             if low != high:
                 axis.fill_between(at, low, high, color=style.color, alpha=0.15, lw=0)
         axis.set_ylabel(heading)
-        axis.grid(alpha=0.3)
-        axis.spines[["top", "right"]].set_visible(False)
+        add_grid(axis)
     axes[-1].set_xlabel(f"{place}s")
     axes[-1].xaxis.get_major_locator().set_params(integer=True)
     handles, labels = axes[0].get_legend_handles_labels()

@@ -54,7 +54,7 @@ def draw(runs: list[Run], path) -> str:
 
     Args:
       runs: see `against_time`.
-      path: where to write it.
+      path: where to write it, a `Path`.
 
     Returns:
       A table in Markdown: each run's time, its last loss, and its loss when the first

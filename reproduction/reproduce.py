@@ -5,7 +5,7 @@ import re
 import time
 from collections import Counter
 
-from common.errors import UserError, known_names
+from common.errors import UserError, check_known
 from common.paths import (
     check_writable_file,
     make_local_path,
@@ -250,13 +250,7 @@ class Reproduction:
 
 
 def _variants(scale, models):
-    known = variants()
-    for name in models:
-        if name not in known:
-            raise UserError(
-                f"--variants: expected some of {known_names(name, known)}, found "
-                f"{name!r}"
-            )
+    check_known("variants", models, variants())
     usual = {**scale.systems, **scale.variants}
     return {name: usual.get(name, {}) for name in models}
 

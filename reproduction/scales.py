@@ -24,7 +24,7 @@ class Scale(NamedTuple):
       learning_rates: (lr_max, warm-up) of Figure 2.
       fidelity: {task: how it runs in the fidelity table}.
       benchmarks: {"speed" or "memory": arguments of that benchmark}.
-      retrieval: {setting: numbers of keys}, see `benchmarks.retrieval`.
+      retrieval: {setting: numbers of keys}, see `reproduction.retrieval`.
       fast_weights: {"translation" or the size of a language model: how it runs in the
         tables of Schlag, Irie and Schmidhuber 2021}.
       pretraining: {task: how its models learn classes in the table of pretraining}.

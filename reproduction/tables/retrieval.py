@@ -2,10 +2,11 @@
 
 import functools
 
-from benchmarks import retrieval
 from common.json_files import read_object
+from common.progress import progress_bar
 from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
 from reporting.plots import plot_retrieval
+from reproduction import retrieval
 from reproduction.results import Results
 from reproduction.running import Job, write_json
 from reproduction.scales import Scale
@@ -20,7 +21,7 @@ TITLES = {
 }
 NOTES = [
     "The least loss of all evaluations: half the squared error, 0.5 if nothing is "
-    "read. One training each, by `benchmarks/retrieval.py`.",
+    "read. One training each, by `reproduction/retrieval.py`.",
     "The published losses are of Schlag, Irie and Schmidhuber 2021, section 6.1. Where "
     "there is none, training diverged, or nothing was published.",
 ]
@@ -61,9 +62,9 @@ def _train(setting, memory, paths):
     first = next(iter(paths.values()))
     first.parent.mkdir(parents=True, exist_ok=True)
     with locked(first.parent, f"{setting}-{memory}.lock"):
-        counts = [count for count, path in paths.items() if not path.exists()]
-        for row in retrieval.measure(setting, counts, [memory]):
-            write_json(paths[row["symbols"]], row)
+        missing = [count for count, path in paths.items() if not path.exists()]
+        for count in progress_bar(missing, desc="retrieval", unit=" trainings"):
+            write_json(paths[count], retrieval.row(setting, memory, count))
 
 
 def _sheet(setting, counts, folder):

@@ -5,8 +5,7 @@ import pytest
 from matplotlib.image import imread
 
 from analysis import drift as drifts
-from analysis.drift import ALONE, EVOLVED, FITTED, drift
-from analysis.drift_picture import draw
+from analysis.drift import ALONE, EVOLVED, FITTED, draw, drift
 from common.errors import UserError
 from evaluation.run import load_run
 from models.convert import with_attention
@@ -64,7 +63,7 @@ def test_rows_are_those_of_equation_9(tmp_path, monkeypatch, variant):
 def test_it_grows_from_nothing(tmp_path):
     run = open_run(tmp_path, "transevolve-fullff-2", **{"model.num_depths": 3})
     randomize(run.model)
-    measured = drift(run, 2).distances
+    measured = drift(run, 2)
     assert set(measured) == {EVOLVED, ALONE, FITTED}
     evolved = measured[EVOLVED]
     assert evolved.shape == (2, 3, 2, 2)
@@ -79,7 +78,7 @@ def test_a_transformer_has_the_rows_that_it_reads(tmp_path, monkeypatch):
     run = open_run(tmp_path, "transformer", **{"model.num_layers": 2})
     model, rows = randomize(run.model), []
     monkeypatch.setattr(drifts, "distance", lambda _, exact: rows.append(exact) or 0)
-    measured = drift(run, 1).distances
+    measured = drift(run, 1)
     assert set(measured) == {ALONE, FITTED}
     (ids,) = drifts._texts(run, 1)
     x = model.embedding(ids[None])
@@ -109,7 +108,7 @@ def test_a_picture_and_a_table(tmp_path):
     random = np.random.default_rng(0)
     names = (EVOLVED, ALONE, FITTED)
     measured = {name: random.uniform(0, 1, (2, 3, 4, 5)) for name in names}
-    table = draw(drifts.Drift(measured), "a run", tmp_path / "drift.png")
+    table = draw(measured, "a run", tmp_path / "drift.png")
     assert imread(tmp_path / "drift.png").std() > 0
     last = table.splitlines()[-1]
     assert f"{measured[EVOLVED][1, 2].mean():.3f}" in last and "| 2 | 3 |" in last

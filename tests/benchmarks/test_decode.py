@@ -8,6 +8,7 @@ from keras import ops
 from benchmarks import decode
 from common.errors import UserError
 from decoding.beam_search import beam_search
+from decoding.translation import cached_step
 from models import build_encoder_decoder
 from models.attention.cache import SlotMap
 from tests.benchmarks.turns import HEADS, WIDTH, made_up
@@ -75,7 +76,7 @@ def test_recomputing_finds_what_the_cache_finds(config):
         )
 
     found = [
-        search(decode.cached_step, model.empty_cache),
+        search(cached_step, model.empty_cache),
         search(decode.recomputing_step, SlotMap.empty),
     ]
     np.testing.assert_array_equal(found[0].tokens, found[1].tokens)

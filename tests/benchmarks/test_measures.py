@@ -13,7 +13,6 @@ from benchmarks import (
     models,
     params,
     products,
-    profile,
     pytorch,
     rows,
     speed,
@@ -228,8 +227,8 @@ def test_causal_models_are_timed_beside_the_lower_bound(monkeypatch):
     assert "ratio_to_lower_bound" not in bound
     model = models.build(names[0], "small", causal=True)
     assert model.encoder.layers[0].attention.causal
-    with pytest.raises(UserError, match="--models: .*'keras-hub'"):
-        list(speed.measure([models.KERAS_HUB], [16], causal=True))
+    with pytest.raises(UserError, match="--models: .*'pytorch'"):
+        list(speed.measure([models.PYTORCH], [16], causal=True))
 
 
 def test_what_there_is_no_memory_for_is_not_timed(monkeypatch):
@@ -300,7 +299,7 @@ def test_nothing_measured_is_no_picture(tmp_path):
 
 def test_products_rows(monkeypatch):
     two_seconds(monkeypatch, products, **{products.STEP: [900.0]})
-    prepared_at_once(monkeypatch, calls)
+    prepared_at_once(monkeypatch, products)
     *each, total = products.measure(PAIR[1:], [16], tokens_per_batch=32)
     assert {row["benchmark"] for row in each} == {"products"}
     stated = models.products(models.build(PAIR[1], "small"), 2, 16)
@@ -313,21 +312,9 @@ def test_products_rows(monkeypatch):
     assert total["products_share"] == pytest.approx(taken / 900, abs=0.001)
 
 
-def test_profile_rows():
-    found = list(profile.measure(["transevolve-fullff-1-linear"], [16], 32))
-    assert {row["part"] for row in found} == set(profile.PARTS)
-    assert sum(row["share"] for row in found) == pytest.approx(1, abs=0.01)
-    busy = [row["busy_seconds"] for row in found]
-    assert busy == sorted(busy, reverse=True)
-    counts = {row["part"]: row["operations"] for row in found}
-    # Of each kernel a product and its two gradients.
-    assert counts["matrix products"] >= 15
-
-
-@pytest.mark.parametrize("module", [profile, products])
-def test_what_cannot_be_called_is_neither_profiled_nor_timed(module, monkeypatch):
-    changed(monkeypatch, calls, call=out_of_memory)
-    (row,) = module.measure(PAIR[:1], [16], tokens_per_batch=16)
+def test_products_of_what_cannot_be_called_are_not_timed(monkeypatch):
+    changed(monkeypatch, products, call=out_of_memory)
+    (row,) = products.measure(PAIR[:1], [16], tokens_per_batch=16)
     assert row["not_run"] == "memory ran out" and row["model"] == PAIR[0]
 
 
@@ -463,19 +450,11 @@ def test_parameters(monkeypatch):
             assert ("parameters_literal" in row) == has_literal_form
 
 
-@pytest.mark.parametrize("name", ["bert", *models.LIBRARIES])
+@pytest.mark.parametrize("name", ["bert", models.PYTORCH])
 def test_models_that_are_not_available_are_named(name, monkeypatch):
     monkeypatch.setattr(calls.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=f"--models: .*{name}"):
         list(speed.measure([name], [16]))
-
-
-def test_keras_hub_is_timed(monkeypatch):
-    two_seconds(monkeypatch, speed)
-    (row,) = speed.measure([models.KERAS_HUB], [16], 16, mode="inference")
-    assert row["seconds"] == 2.0
-    with pytest.raises(UserError, match="--models: .*'keras-hub'"):
-        list(profile.measure([models.KERAS_HUB], [16]))
 
 
 def test_markdown_says_once_what_all_rows_share():

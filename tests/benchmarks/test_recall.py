@@ -78,7 +78,7 @@ def test_a_model_learns_it():
 @pytest.mark.parametrize(
     "name, length, width, found",
     [
-        ("transformer-linformer", 64, 16, "--models: expected one of .*"),
+        ("transformer-linformer", 64, 16, "--models: expected some of .*"),
         ("transformer", 15, 16, "--lengths: expected numbers from 16 to --vocabulary"),
         ("transformer", 256, 16, "--lengths: expected numbers from 16 to --vocabulary"),
         ("transformer", 64, 15, "--widths: expected even numbers, found 15"),

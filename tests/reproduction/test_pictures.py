@@ -145,7 +145,7 @@ def test_a_variant_looks_alike_everywhere(name):
 
 @pytest.mark.long
 def test_no_two_look_alike():
-    names = [*variants(), "pytorch", "keras-hub"]
+    names = [*variants(), "pytorch"]
     assert len({look(name) for name in names}) == len(names)
     # As of more forms of a model than there are dashes.
     numbers = range(len(DASHES) + 3)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import retrieval as trainings
+from reproduction import retrieval as trainings
 from reproduction import running
 from reproduction.experiment import Folder
 from reproduction.results import Results

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import retrieval
-from benchmarks.retrieval import MEMORIES, Retrieval, loss, sequences
-from common.errors import UserError
 from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
+from reproduction import retrieval
+from reproduction.retrieval import MEMORIES, Retrieval, loss, sequences
 from tests.models.builders import numpy
 
 EACH = pytest.mark.parametrize(
@@ -68,25 +67,19 @@ def test_the_latest_value_is_asked_for():
     [(1, "dpfp-1"), pytest.param(2, "dpfp-2-delta", marks=pytest.mark.long)],
 )
 def test_a_memory_learns_what_it_can_hold(setting, name):
-    (row,) = retrieval.measure(setting, [6], [name])
+    row = retrieval.row(setting, name, 6)
     assert row["loss"] < retrieval.SOLVED and row["steps"] < 3000
     assert row["published"] is None
 
 
 def test_the_rows_have_the_published_losses(monkeypatch):
     monkeypatch.setattr(retrieval, "train", lambda *_: {})
-    rows = {
-        (row["memory"], row["symbols"]): row["published"]
-        for row in retrieval.measure(1, [20, 100, 580, 700])
-    }
-    assert rows["linear", 100] == 0.1642 and rows["dpfp-3", 580] == 0.1679
-    assert rows["dpfp-3", 700] is None
+    published = [
+        retrieval.row(1, name, symbols)["published"]
+        for name, symbols in (("linear", 100), ("dpfp-3", 580), ("dpfp-3", 700))
+    ]
+    assert published == [0.1642, 0.1679, None]
     assert all(
         RETRIEVAL[setting].keys() == MEMORIES[setting].keys() for setting in (1, 2)
     )
     assert all(len(x) == len(RETRIEVAL_SYMBOLS) for x in RETRIEVAL[1].values())
-
-
-def test_a_memory_that_there_is_not():
-    with pytest.raises(UserError, match="--memories: expected one of .*, found dpfp-9"):
-        list(retrieval.measure(1, [20], ["dpfp-9"]))

@@ -7,7 +7,6 @@ replacement, so a key's value changes; evaluation has S pairs. The loss is half 
 squared error: 0.5 if nothing is read.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import keras
@@ -15,9 +14,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from benchmarks.updates import updater
-from common.errors import UserError, known_names
-from common.progress import progress_bar
+from benchmarks.updates import drawn_updates
 from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
 from models.attention import OPERATORS, reading
 from models.attention.heads import masked
@@ -198,18 +195,14 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
     """
     batch_size = memory.batch_size
     model = Retrieval(memory.attention, symbols)
-    update = updater(model, memory.learning_rate, loss)
     num_queries = min(symbols, MOST_QUERIES)
 
-    @tf.function
-    def updates(first):
-        for step in tf.range(first, first + EVERY):
-            keys, values = sequences(setting, symbols, batch_size, True, [1, step])
-            asked = tf.random.stateless_uniform(
-                [batch_size, 1], [2, step], 0, keys.shape[1], tf.int32
-            )
-            queries = tf.gather(keys, asked, axis=1, batch_dims=1)
-            update(keys, values, queries)
+    def draw(step):
+        keys, values = sequences(setting, symbols, batch_size, True, [1, step])
+        asked = tf.random.stateless_uniform(
+            [batch_size, 1], [2, step], 0, keys.shape[1], tf.int32
+        )
+        return keys, values, tf.gather(keys, asked, axis=1, batch_dims=1)
 
     @tf.function
     def evaluate():
@@ -218,9 +211,10 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
         errors, real = loss(model, keys, values, order[:, :num_queries])
         return tf.reduce_mean(tf.boolean_mask(errors, real))
 
+    updates = drawn_updates(model, memory.learning_rate, loss, draw)
     best, best_at, step = np.inf, 0, 0
     while best >= SOLVED and step - best_at <= PATIENCE * EVERY and step < MOST_STEPS:
-        updates(tf.constant(step))
+        updates(step, step + EVERY)
         step += EVERY
         error = float(evaluate())
         if error < best:
@@ -230,33 +224,19 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
     return {"loss": best, "steps": step}
 
 
-def measure(setting: int, symbols: list[int], memories=None) -> Iterator[dict]:
-    """Yields a row for each memory and number of symbols.
+def row(setting: int, name: str, symbols: int) -> dict:
+    """Trains a memory of `MEMORIES[setting]` on so many symbols.
 
-    Args:
-      setting: 1 or 2.
-      symbols: S.
-      memories: of `MEMORIES`; None for all.
-
-    Raises:
-      UserError: if there is no memory of that name.
+    Returns:
+      What it was, its loss and steps as `train` has them, and the published loss, or
+      None.
     """
-    known = MEMORIES[setting]
-    for name in memories or ():
-        if name not in known:
-            expected = known_names(name, known)
-            raise UserError(f"--memories: expected one of {expected}, found {name}")
-    # Each training traces anew, which TensorFlow warns of.
-    tf.get_logger().setLevel("ERROR")
-    pairs = [(name, count) for name in memories or known for count in symbols]
-    with progress_bar(pairs, desc="retrieval", unit=" trainings") as progress:
-        for name, count in progress:
-            published = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][name], strict=False)
-            yield {
-                "benchmark": "retrieval",
-                "setting": setting,
-                "memory": name,
-                "symbols": count,
-                **train(known[name], setting, count),
-                "published": dict(published).get(count),
-            }
+    published = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][name], strict=False)
+    return {
+        "benchmark": "retrieval",
+        "setting": setting,
+        "memory": name,
+        "symbols": symbols,
+        **train(MEMORIES[setting][name], setting, symbols),
+        "published": dict(published).get(symbols),
+    }
