@@ -22,7 +22,7 @@ class Stack(keras.layers.Layer):
       residuals: "reversible" for those of `models.reversible`, in an encoder that has
         them; else None.
       seed: non-negative integer; each layer derives its own.
-      dtype, name, trainable: Keras's.
+      dtype, name, trainable: Keras's. A model that is saved has a dtype by its name.
       **arguments: `num_layers` or `num_blocks`, and those of a layer.
     """
 
@@ -41,12 +41,10 @@ class Stack(keras.layers.Layer):
         **arguments,
     ):
         super().__init__(dtype=dtype, name=name, trainable=trainable)
-        self.sharing = sharing
         self.initialization = initialization
         self.residuals = residuals
-        self.seed = seed
-        self.arguments = arguments
-        each = {**arguments, "dtype": self.dtype_policy}
+        # By name: for `get_config` Keras records arguments of plain types alone.
+        each = {**arguments, "dtype": self.dtype_policy.name}
         count = each.pop(f"num_{self.unit}s")
         names = [f"{self.unit}_{index}" for index in range(1 if sharing else count)]
         layers = [
@@ -89,16 +87,6 @@ class Stack(keras.layers.Layer):
             x, past = layer.step(x, of_layer, past, visible, position)
             new_cache.append(past)
         return self.output_norm(x), new_cache
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            **self.arguments,
-            "sharing": self.sharing,
-            "initialization": self.initialization,
-            "residuals": self.residuals,
-            "seed": self.seed,
-        }
 
 
 class PreNormalized:

@@ -118,13 +118,11 @@ class Attention(keras.layers.Layer):
         for uses in (self.uses, kind.uses):
             if use not in uses:
                 raise ValueError(f"{operator} serves as {uses}, got use={use!r}")
-        self.operator_name = operator
         self.operator = kind(num_heads, use, seed, **hyperparameters)
         self.num_heads = num_heads
         self.num_depths = num_depths
         self.use = use
         self.offsets = tuple(offsets)
-        self.position_encoding = positions
         self.rotary = positions == "rotary" and use != "cross"
         if positions in RELATIVE_POSITIONS and use != "cross":
             if not (self.takes_relative_positions and kind.takes_relative_positions):
@@ -190,22 +188,6 @@ class Attention(keras.layers.Layer):
     def constants(self):
         """What `step` needs that no token changes."""
         return ()
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "operator": self.operator_name,
-            "num_depths": self.num_depths,
-            "use": self.use,
-            "offsets": self.offsets,
-            "positions": self.position_encoding,
-            "dropout": self.dropout,
-            "fidelity": self.fidelity,
-            "max_length": self.max_length,
-            "seed": self.seed,
-            **self.operator.get_config(),
-        }
 
 
 class Attentions(NamedTuple):

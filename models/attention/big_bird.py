@@ -226,14 +226,6 @@ class BigBirdOperator(DividedOperator):
             ),
         ]
 
-    def get_config(self):
-        return {
-            "block": self.block,
-            "window_blocks": self.window_blocks,
-            "global_blocks": self.global_blocks,
-            "random_blocks": self.random_blocks,
-        }
-
 
 def _places(met, batch, heads, number):
     """The blocks that are met among those of all texts and heads, (places,)."""

@@ -335,13 +335,6 @@ class DeltaOperator(Carrying, FeatureOperator):
             ]
         return counted
 
-    def get_config(self):
-        return {
-            "largest_strength": self.largest_strength,
-            "attention_normalisation": self.attention_normalisation,
-            **super().get_config(),
-        }
-
 
 class Step(NamedTuple):
     """What the reads of a position share, and the cache.

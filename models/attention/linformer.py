@@ -122,9 +122,6 @@ class LinformerOperator(Operator):
             Product("F: gradient", 1, units, (k, rank, length), "right", True),
         ]
 
-    def get_config(self):
-        return {"projected_length": self.projected_length}
-
 
 # A product of a matrix that all texts and heads share, and its gradient, is one.
 

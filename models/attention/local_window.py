@@ -127,9 +127,6 @@ class LocalWindowOperator(SoftmaxOperator):
             biases = ops.zeros_like(inputs[1][..., :1])
         return super().step(inputs, biases, cache, None)
 
-    def get_config(self):
-        return {"window": self.window}
-
 
 class Window(State):
     """What is kept of the latest positions of each beam, in the place of `Slots`.

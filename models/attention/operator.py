@@ -202,10 +202,6 @@ class Operator(abc.ABC):
           reads: how many times it is read.
         """
 
-    def get_config(self) -> dict:
-        """The hyperparameters."""
-        return {}
-
 
 class DividedOperator(Operator):
     """K that is read with a division: out = K (w * V) / (K w), with w = exp(b).

@@ -97,6 +97,3 @@ class RfaOperator(SignedDecoding, LinearOperator):
             queries = after_earlier(queries, num_keys)
         attended = attend((queries, keys, *decays), biases, values, self.causal)
         return attended[:, :, ops.shape(attended)[2] - num_queries :]
-
-    def get_config(self):
-        return {"num_vectors": self.num_vectors}

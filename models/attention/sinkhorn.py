@@ -217,13 +217,6 @@ class SinkhornOperator(DividedOperator):
             *self.softmax.products(units, length, key_size, size, reads),
         ]
 
-    def get_config(self):
-        return {
-            "block": self.block,
-            "iterations": self.iterations,
-            "temperature": self.temperature,
-        }
-
 
 def _flat(x):
     """A row for each block: (batch, heads, blocks, numbers)."""

@@ -197,9 +197,6 @@ class StateSpaceOperator(Decoding, Operator):
         cache[number] = State(ops.stack([real, imaginary], axis=2))
         return attended, state._replace(cache=cache)
 
-    def get_config(self):
-        return {"states": self.states}
-
 
 class Step(NamedTuple):
     """What the reads of a position share, and the cache.

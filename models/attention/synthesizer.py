@@ -55,7 +55,6 @@ class SynthesizerOperator(SoftmaxOperator):
     def __init__(self, num_heads, use, seed, scores, mixture, **hyperparameters):
         super().__init__(num_heads, use, seed)
         self.synthetic = SCORES[scores](**hyperparameters)
-        self.hyperparameters = {"scores": scores, **hyperparameters}
         self.mixture = mixture
         needed = {"query": mixture or self.synthetic.needs_queries, "key": mixture}
         self.projections = tuple(
@@ -171,9 +170,6 @@ class SynthesizerOperator(SoftmaxOperator):
             *counted,
             *read_products(units // texts, length, length, size, reads, texts),
         ]
-
-    def get_config(self):
-        return {**self.hyperparameters, "mixture": self.mixture}
 
 
 def _is_shared(kernel):

@@ -66,7 +66,6 @@ class TransEvolveBlock(keras.layers.Layer):
         self.evolution = evolution
         self.dropout = dropout
         self.positions = positions
-        self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.max_length = max_length
         self.seed = seed
@@ -89,13 +88,13 @@ class TransEvolveBlock(keras.layers.Layer):
             evolves=self.evolution is None,
             max_length=self.max_length,
             seed=derive_seed(self.seed, name),
-            dtype=self.dtype_policy,
+            dtype=self.dtype_policy.name,
             name=name,
         )
 
     def _per_depth(self, make, name, **options):
         return [
-            make(name=f"{name}_{depth}", dtype=self.dtype_policy, **options)
+            make(name=f"{name}_{depth}", dtype=self.dtype_policy.name, **options)
             for depth in range(self.num_depths)
         ]
 
@@ -137,7 +136,7 @@ class TransEvolveBlock(keras.layers.Layer):
             self.num_depths,
             fidelity=self.fidelity,
             seed=derive_seed(seed, name),
-            dtype=self.dtype_policy,
+            dtype=self.dtype_policy.name,
             name=name,
         )
 
@@ -153,20 +152,3 @@ class TransEvolveBlock(keras.layers.Layer):
             return self.feed_forward_dropouts[depth](transformed, training=training)
 
         return increment
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_depths": self.num_depths,
-            "num_heads": self.num_heads,
-            "ffn_dim": self.ffn_dim,
-            "attention": self.attention_config,
-            "feed_forward": self.feed_forward,
-            "fidelity": self.fidelity,
-            "evolution": self.evolution,
-            "dropout": self.dropout,
-            "positions": self.positions,
-            "residual_step": self.residual_step,
-            "max_length": self.max_length,
-            "seed": self.seed,
-        }

@@ -20,8 +20,8 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
     See `TransEvolveBlock` for the arguments.
     """
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
         self.self_attention = self._attention("self_attention", "causal")
         self.self_norms = self._per_depth(LayerNormalization, "self_attention_norm")
         self.self_dropouts = self._dropouts("self_attention_dropout")

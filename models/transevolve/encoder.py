@@ -20,9 +20,8 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
     See `TransEvolveBlock` for the others.
     """
 
-    def __init__(self, *args, use="self", **kwargs):
-        super().__init__(*args, **kwargs)
-        self.use = use
+    def __init__(self, *, use="self", **kwargs):
+        super().__init__(**kwargs)
         self.attention = self._attention("attention", use)
         self.attention_norms = self._per_depth(LayerNormalization, "attention_norm")
         self.attention_dropouts = self._dropouts("attention_dropout")
@@ -134,9 +133,6 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
                 if isinstance(dense, RotationDense):
                     counted += dense.products()
         return counted
-
-    def get_config(self):
-        return {**super().get_config(), "use": self.use}
 
 
 @keras.saving.register_keras_serializable("transevolve")

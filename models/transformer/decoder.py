@@ -10,8 +10,8 @@ from models.transformer.layer import TransformerLayer
 class TransformerDecoderLayer(TransformerLayer):
     """Causal self-attention, cross-attention, feed-forward. See `TransformerLayer`."""
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
         self.self_norm = self._norm("self_attention_norm")
         self.self_attention = self._attention("self_attention", "causal")
         self.self_dropout = self._dropout("self_attention_dropout")

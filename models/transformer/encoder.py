@@ -19,9 +19,8 @@ class TransformerEncoderLayer(TransformerLayer):
     See `TransformerLayer` for the others.
     """
 
-    def __init__(self, *args, use="self", **kwargs):
-        super().__init__(*args, **kwargs)
-        self.use = use
+    def __init__(self, *, use="self", **kwargs):
+        super().__init__(**kwargs)
         self.attention_norm = self._norm("attention_norm")
         self.attention = self._attention("attention", use)
         self.attention_dropout = self._dropout("attention_dropout")
@@ -131,9 +130,6 @@ class TransformerEncoderLayer(TransformerLayer):
             *with_gradients("expand", 1, 1, (tokens, d, ffn_dim)),
             *with_gradients("contract", 1, 1, (tokens, ffn_dim, d)),
         ]
-
-    def get_config(self):
-        return {**super().get_config(), "use": self.use}
 
 
 @keras.saving.register_keras_serializable("transevolve")
