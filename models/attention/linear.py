@@ -133,8 +133,7 @@ class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
         num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
         if self.causal:
             queries = after_earlier(queries, num_keys)
-        keys = safe_sums.Keys(keys, biases)
-        attended = safe_sums.attend(queries, keys, values, self.causal)
+        attended = safe_sums.attend(queries, keys, biases, values, self.causal)
         return attended[:, :, ops.shape(attended)[2] - num_queries :]
 
     def _seen(self, products):

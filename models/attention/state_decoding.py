@@ -8,7 +8,6 @@ from models.attention.cache import State
 from models.attention.heads import LOWEST, largest, merge_heads
 from models.attention.operator import Carrying, SourceDecoding
 from models.attention.safe_sums import (
-    Keys,
     Sums,
     divided,
     log,
@@ -79,7 +78,7 @@ class StateDecoding(Carrying, SourceDecoding):
 
     def left_by(self, parts, biases, values):
         """See `Carrying`."""
-        sums = sums_of(Keys(parts[1], biases), values)
+        sums = sums_of(parts[1], biases, values)
         maxima = ops.swapaxes(sums.maxima, 2, 3)
         return State(ops.concatenate([sums.values, maxima], axis=-1)[:, None])
 
@@ -89,7 +88,7 @@ class StateDecoding(Carrying, SourceDecoding):
         if biases is None:
             biases = ops.zeros_like(keys[..., :1])
         biases = ops.expand_dims(ops.einsum("bhml->bhlm", biases), -1)
-        return sums_of(Keys(keys[:, :, None], biases), values[:, :, None])
+        return sums_of(keys[:, :, None], biases, values[:, :, None])
 
     def read_source(self, queries, cache):
         """See `SourceDecoding.read_source`."""
