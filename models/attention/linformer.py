@@ -4,8 +4,7 @@ import keras
 from keras import ops
 
 from common.fields import integer
-from models.attention.heads import transpose
-from models.attention.length_limit import checked_length, needed_max_length
+from models.attention.heads import checked_length, needed_max_length, transpose
 from models.attention.operator import Operator
 from models.products import Product, with_gradients
 from models.seeds import derive_seed

@@ -3,12 +3,12 @@
 from keras import ops
 
 from common.fields import integer
+from models.attention.feature_maps import SineFeatures
 from models.attention.heads import after_earlier, largest
 from models.attention.linear import LinearOperator
 from models.attention.operator import DividedOperator
 from models.attention.signed_decoding import SignedDecoding
 from models.attention.signed_sums import attend, least_mean
-from models.attention.sine_features import SineFeatures
 from models.seeds import derive_seed
 
 

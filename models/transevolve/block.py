@@ -2,14 +2,21 @@
 
 import keras
 
-from models.layers.dense import seeded_dense
-from models.layers.feed_forward import FeedForward
+from models.attention.attention import Attentions
+from models.layers.dense import FeedForward, seeded_dense
 from models.layers.normalization import LayerNormalization
 from models.layers.rotation_dense import RotationDense
 from models.residual_step import EULER, RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
-from models.transevolve.attentions import ATTENTIONS
+from models.transevolve.attention import TimeEvolvingAttention
+from models.transevolve.literal import LiteralAttention
+from models.transevolve.no_attention import NoAttention
 
+ATTENTIONS = Attentions(
+    TimeEvolvingAttention,
+    softmax="factored",
+    layers={"literal": LiteralAttention, "none": NoAttention},
+)
 FEED_FORWARDS = ("dense", "rotation")
 EVOLUTIONS = ("none",)
 

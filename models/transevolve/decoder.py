@@ -5,7 +5,19 @@ import keras
 from models.layers.normalization import LayerNormalization
 from models.stack import DecoderStack
 from models.transevolve.block import TransEvolveBlock
-from models.transevolve.gain_and_bias import GainAndBias
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class GainAndBias(keras.layers.Layer):
+    """x * gamma + beta, (..., width): a LayerNorm of what is already normalised."""
+
+    def build(self, input_shape):
+        shape = (input_shape[-1],)
+        self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones")
+        self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros")
+
+    def call(self, x):
+        return x * self.gamma + self.beta
 
 
 @keras.saving.register_keras_serializable("transevolve")

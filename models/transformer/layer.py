@@ -3,8 +3,7 @@
 import keras
 
 from models.attention.attention import Attentions
-from models.layers.dense import seeded_dense
-from models.layers.feed_forward import FeedForward
+from models.layers.dense import FeedForward, seeded_dense
 from models.layers.normalization import LayerNormalization
 from models.residual_step import EULER, RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
