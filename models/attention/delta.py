@@ -7,6 +7,7 @@ from keras import initializers, ops
 from common.fields import boolean, fail, integer, optional
 from models.attention.cache import State
 from models.attention.causal_chunks import chunk_size, chunks, joined
+from models.attention.decoding import Carrying, after_identity
 from models.attention.feature_maps import FEATURE_MAPS, Tanh, variants
 from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
@@ -16,7 +17,6 @@ from models.attention.heads import (
     transpose,
     transposed_product,
 )
-from models.attention.operator import Carrying, after_identity
 from models.attention.propagation import states_after, states_before, steps
 from models.layers.dense import linear
 from models.products import Product, with_gradients

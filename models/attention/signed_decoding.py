@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention.cache import State
+from models.attention.decoding import Decoding
 from models.attention.heads import LOWEST, merge_heads
-from models.attention.operator import Decoding
 from models.attention.safe_sums import with_ones
 from models.attention.signed_sums import (
     bounded_quotient,

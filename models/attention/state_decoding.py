@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention.cache import State
+from models.attention.decoding import Carrying, SourceDecoding
 from models.attention.heads import LOWEST, largest, merge_heads
-from models.attention.operator import Carrying, SourceDecoding
 from models.attention.safe_sums import (
     Sums,
     divided,

@@ -10,8 +10,9 @@ from common.fields import integer
 from models.attention import convolution
 from models.attention.cache import State
 from models.attention.convolution import multiplied
+from models.attention.decoding import Decoding
 from models.attention.heads import after_earlier, num_earlier, sees_a_key, transpose
-from models.attention.operator import Decoding, Operator
+from models.attention.operator import Operator
 from models.products import with_gradients
 from models.seeds import derive_seed
 
