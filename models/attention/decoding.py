@@ -4,6 +4,8 @@ import abc
 
 from keras import ops
 
+from models.attention.cache import State
+from models.attention.heads import merge_heads
 from models.attention.operator import STATES
 
 
@@ -44,7 +46,36 @@ class Decoding(abc.ABC):
         """What a read gives, (batch, beams, d), of values likewise; the next state."""
 
 
-class Carrying(Decoding):
+class RecurrentDecoding(Decoding):
+    """Decoding by a `State` of each read, in float32, which each position advances.
+
+    What `step` returns has a list of them in its attribute `cache`.
+    """
+
+    def read_step(self, state, number, values):
+        """See `Decoding.read_step`."""
+        batch, beams, width = ops.shape(values)
+        shape = (batch, beams, self.num_heads, width // self.num_heads)
+        new = ops.reshape(ops.cast(values, "float32"), shape)
+        past = state.cache[number].value
+        attended, past = self.advance(state, number, past, new)
+        attended = ops.reshape(attended, (batch, beams, width))
+        cache = list(state.cache)
+        cache[number] = State(past)
+        return ops.cast(attended, values.dtype), state._replace(cache=cache)
+
+    @abc.abstractmethod
+    def advance(self, step, number, past, values):
+        """What a read gives, as the values are; and its state after the position.
+
+        Args:
+          step: of `step`.
+          past: the read's state before the position.
+          values: float32 (batch, beams, heads, size).
+        """
+
+
+class Carrying(RecurrentDecoding):
     """What an `Operator` of queries and keys as features has besides, whose states in
     decoding may come from a text before: see `models.attention.memory`."""
 
@@ -103,3 +134,17 @@ class SourceDecoding(Decoding):
     @abc.abstractmethod
     def read_source(self, queries, cache):
         """What each read gives, a list of (batch, beams, d)."""
+
+
+def each_read(attended, dtype) -> list:
+    """What each read gives, (batch, beams, d), of all that is attended, (batch, heads,
+    reads, beams, size)."""
+    reads = attended.shape[2]
+    return [
+        merge_heads(ops.cast(attended[:, :, number], dtype)) for number in range(reads)
+    ]
+
+
+def beams_first(x):
+    """float32 (batch, beams, heads, size) of (batch, heads, beams, size)."""
+    return ops.einsum("bhns->bnhs", ops.cast(x, "float32"))
