@@ -6,12 +6,13 @@ from keras import initializers, ops
 
 from common.fields import boolean, fail, integer, optional
 from models.attention.cache import State
-from models.attention.causal_chunks import chunk_size, chunks, joined
+from models.attention.causal_chunks import chunk_size, chunks
 from models.attention.decoding import Carrying, after_identity, beams_first
 from models.attention.feature_maps import FEATURE_MAPS, Tanh, variants
 from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
     after_earlier,
+    joined,
     num_earlier,
     split_heads,
     transpose,

@@ -1,4 +1,4 @@
-"""Heads, masked scores and lengths, which most mechanisms are made of."""
+"""Heads, masked scores, lengths and pieces, which most mechanisms are made of."""
 
 import numpy as np
 from keras import ops
@@ -88,6 +88,26 @@ def after_earlier(x, num_keys):
         return x
     zeros = ops.zeros((batch, heads, before, size), x.dtype)
     return ops.concatenate([zeros, x], axis=2)
+
+
+def cut(x, count, size, filler=0):
+    """Cuts (batch, heads, length, width) into (batch, heads, count, size, width).
+
+    Args:
+      filler: at positions after the text's.
+    """
+    batch, heads, length, width = ops.shape(x)
+    missing = count * size - length
+    if not isinstance(missing, int) or missing:
+        end = ops.full((batch, heads, missing, width), filler, x.dtype)
+        x = ops.concatenate([x, end], axis=2)
+    return ops.reshape(x, (batch, heads, count, size, width))
+
+
+def joined(x, length):
+    """Inverse of `cut`: the first `length` positions."""
+    batch, heads, count, size, width = ops.shape(x)
+    return ops.reshape(x, (batch, heads, count * size, width))[:, :, :length]
 
 
 def sees_a_key(padding_mask, num_queries, causal):

@@ -12,7 +12,6 @@ from models.attention.causal_chunks import (
     CHUNK,
     chunk_size,
     chunks,
-    joined,
     sums_after,
     sums_before,
     triangles,
@@ -21,6 +20,7 @@ from models.attention.feature_maps import FEATURE_MAPS, variants
 from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
     after_earlier,
+    joined,
     num_earlier,
     sees_a_key,
     transpose,
