@@ -3,9 +3,14 @@
 from keras import ops
 
 from common.fields import boolean
-from models.attention.heads import checked_length, needed_max_length, transpose
+from models.attention.heads import (
+    checked_length,
+    needed_max_length,
+    transpose,
+    transposed_times,
+)
 from models.attention.softmax import SoftmaxOperator, read_products
-from models.attention.synthetic_scores import SCORES, transposed_times, weights_of
+from models.attention.synthetic_scores import SCORES, weights_of
 from models.products import with_gradients
 
 
