@@ -2,7 +2,8 @@
 
 import keras
 
-from models.stack import DecoderStack, PreNormalized
+from models.layers.normalization import LayerNormalization
+from models.stack import DecoderStack
 from models.transformer.layer import TransformerLayer
 
 
@@ -119,7 +120,7 @@ class TransformerDecoderLayer(TransformerLayer):
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class TransformerDecoder(PreNormalized, DecoderStack):
+class TransformerDecoder(DecoderStack):
     """`num_layers` decoder layers in a row, and a closing LayerNorm."""
 
-    layer_class = TransformerDecoderLayer
+    layer_class, closing_norm = TransformerDecoderLayer, LayerNormalization

@@ -3,9 +3,10 @@
 import keras
 
 from models import reversible
+from models.layers.normalization import LayerNormalization
 from models.products import with_gradients
 from models.reversible import Increment
-from models.stack import EncoderStack, PreNormalized
+from models.stack import EncoderStack
 from models.transformer.layer import TransformerLayer
 
 
@@ -133,10 +134,10 @@ class TransformerEncoderLayer(TransformerLayer):
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class TransformerEncoder(PreNormalized, EncoderStack):
+class TransformerEncoder(EncoderStack):
     """`num_layers` encoder layers in a row, 6 in the paper, and a closing LayerNorm."""
 
-    layer_class = TransformerEncoderLayer
+    layer_class, closing_norm = TransformerEncoderLayer, LayerNormalization
 
     def call(self, x, padding_mask=None, training=None, memory=None):
         if self.residuals is None or memory is not None:
