@@ -10,7 +10,54 @@ USES = ("self", "causal", "cross")
 STATES, POSITIONS = "states", "positions"
 
 
-class Operator(abc.ABC):
+class AttentionKind:
+    """What an attention states of itself, by which a config or a model chooses it: an
+    `Operator`, or a layer that is an attention of its own.
+
+    Class attributes:
+      uses: of `USES`, what it serves as. As "cross" what is read must sum to one over
+        the keys: a decoder's biases are added to it.
+      can_decode: whether it has the methods of `models.attention.decoding.Decoding`.
+      memory: what it can remember of a text before, causally: `STATES`, if it has the
+        methods of `Carrying` there, `POSITIONS`, or None.
+      variants: hyperparameters by what they append to a variant's name, e.g.
+        {"": {"feature_map": "elu1"}, "favor": {"feature_map": "favor"}}.
+      fields: {hyperparameter: `common.fields.Field`}, unless `fields_of` says more.
+      inert_weights: names of weights on which no output depends. Converting a model
+        drops them, or leaves them as initialised, and a run with another attention
+        leaves them unused.
+      padding: where padding may lie, "anywhere" or "end".
+      is_ordered: whether the order of keys matters, causality apart.
+      takes_relative_positions: whether its scores may have those of
+        `models.attention.relative_positions` added.
+      small: hyperparameters with which a text of 14 tokens has several of whatever it
+        is cut into, for tests.
+    """
+
+    uses = USES
+    can_decode = False
+    memory = None
+    variants: Mapping[str, Mapping] = {"": {}}
+    fields: Mapping[str, Field] = {}
+    inert_weights: tuple[str, ...] = ()
+    padding = "anywhere"
+    is_ordered = False
+    takes_relative_positions = False
+    small: Mapping = {}
+
+    @classmethod
+    def fields_of(cls, hyperparameters: Mapping) -> Mapping[str, Field]:
+        """What the hyperparameters of a variant may hold; others are fixed by it."""
+        return cls.fields
+
+    @staticmethod
+    def check(config) -> None:
+        """Raises `UserError` if its fields do not fit the rest of a config, whose
+        lengths and widths it may need."""
+        return None
+
+
+class Operator(AttentionKind, abc.ABC):
     """K, for each head a linear map of values to queries, often not written out.
 
     A block makes it from its input. `models.attention.reading` reads it, any number of
@@ -30,29 +77,13 @@ class Operator(abc.ABC):
     To add one, write its class in a file of its own and name it in
     `models.attention.OPERATORS`. `tests/models/test_attention.py` then tests it.
 
-    Class attributes:
-      uses: of `USES`, what it serves as. As "cross" what is read must sum to one over
-        the keys: a decoder's biases are added to it.
-      can_decode: whether it has the methods of `models.attention.decoding.Decoding`.
-      memory: what it can remember of a text before, causally: `STATES`, if it has the
-        methods of `Carrying` there, `POSITIONS`, or None.
+    Class attributes, besides those of `AttentionKind`:
       divides: whether what is read is divided by K w, as of a `DividedOperator`.
       projections: of "query" and "key", those that it is made of. A layer whose model
         needs no others leaves them out.
-      variants: hyperparameters by what they append to a variant's name, e.g.
-        {"": {"feature_map": "elu1"}, "favor": {"feature_map": "favor"}}.
-      fields: {hyperparameter: `common.fields.Field`}, unless `fields_of` says more.
-      inert_weights: names of weights on which no output depends. Converting a model
-        drops them, or leaves them as initialised, and a run with another attention
-        leaves them unused.
       rows_sum_to_one: whether those of K do. A single read without weights then needs
         no sums, and the operator has `read_once`.
-      padding: where padding may lie, "anywhere" or "end".
       linear_time: whether no array of it has a number for each query and key.
-      is_ordered: whether the order of keys matters, causality apart.
-      takes_relative_positions: whether its scores may have those of `relative` added.
-      small: hyperparameters with which a text of 14 tokens has several of whatever it
-        is cut into, for tests.
 
     Attributes:
       relative: `models.attention.relative_positions.RelativePositions` that its layer
@@ -66,37 +97,16 @@ class Operator(abc.ABC):
       **hyperparameters: of `fields_of`.
     """
 
-    uses = USES
-    can_decode = False
-    memory = None
     divides = False
     projections = ("query", "key")
-    variants: Mapping[str, Mapping] = {"": {}}
-    fields: Mapping[str, Field] = {}
-    inert_weights: tuple[str, ...] = ()
     rows_sum_to_one = False
-    padding = "anywhere"
     linear_time = False
-    is_ordered = False
-    takes_relative_positions = False
-    small: Mapping = {}
 
     def __init__(self, num_heads, use, seed):
         self.num_heads = num_heads
         self.use = use
         self.seed = seed
         self.relative = None
-
-    @classmethod
-    def fields_of(cls, hyperparameters: Mapping) -> Mapping[str, Field]:
-        """What the hyperparameters of a variant may hold; others are fixed by it."""
-        return cls.fields
-
-    @staticmethod
-    def check(config) -> None:
-        """Raises `UserError` if its fields do not fit the rest of a config, whose
-        lengths and widths it may need."""
-        return None
 
     @property
     def causal(self):

@@ -58,7 +58,7 @@ class RfaOperator(SignedDecoding, LinearOperator):
 
     @classmethod
     def fields_of(cls, hyperparameters):
-        """See `Operator.fields_of`."""
+        """See `AttentionKind.fields_of`."""
         return cls.fields
 
     def build(self, layer, size):
