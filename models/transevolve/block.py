@@ -21,6 +21,22 @@ FEED_FORWARDS = ("dense", "rotation")
 EVOLUTIONS = ("none",)
 
 
+class StepReads:
+    """The reads of one position by a causal attention, each after the one before.
+
+    Attributes:
+      state: of the attention after the latest read.
+    """
+
+    def __init__(self, attention, state):
+        self.attention = attention
+        self.state = state
+
+    def __call__(self, number, values):
+        attended, self.state = self.attention.read_step(self.state, number, values)
+        return attended
+
+
 class TransEvolveBlock(keras.layers.Layer):
     """An L-depth block: its attentions' operators once, then L steps.
 
@@ -150,6 +166,22 @@ class TransEvolveBlock(keras.layers.Layer):
     def _number(self, depth, stage):
         """Of the read of an attention's operator."""
         return depth * len(self.offsets) + stage
+
+    def _attend(self, depth, read, layers, training=None):
+        """The increment of an attention, of (batch, length, width).
+
+        Args:
+          read: function of the number of a read and of its values.
+          layers: what comes before it and after it, of all depths: normalisations,
+            projections and dropouts.
+        """
+        norm, project, drop = (of_depths[depth] for of_depths in layers)
+
+        def increment(x, stage):
+            attended = read(self._number(depth, stage), norm(x))
+            return drop(project(attended), training=training)
+
+        return increment
 
     def _feed_forward(self, depth, training=None):
         """The increment of the feed-forward, of (batch, length, width)."""

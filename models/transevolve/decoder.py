@@ -4,7 +4,7 @@ import keras
 
 from models.layers.normalization import LayerNormalization
 from models.stack import DecoderStack
-from models.transevolve.block import TransEvolveBlock
+from models.transevolve.block import StepReads, TransEvolveBlock
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -94,12 +94,8 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
           attend: function of the number of a read and of its values.
           attend_to_source: function of the number of a read.
         """
-
-        def from_target(x, stage):
-            values = self.self_norms[depth](x)
-            attended = attend(self._number(depth, stage), values)
-            projected = self.self_projections[depth](attended)
-            return self.self_dropouts[depth](projected, training=training)
+        layers = self.self_norms, self.self_projections, self.self_dropouts
+        from_target = self._attend(depth, attend, layers, training)
 
         def from_source(x, stage):
             attended = attend_to_source(self._number(depth, stage))
@@ -135,15 +131,10 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
         constants, source = source_cache
         state = self.self_attention.step(x, constants, cache, visible, position)
         from_source = self.cross_attention.read_source(x, source)
-
-        def attend(number, values):
-            nonlocal state
-            attended, state = self.self_attention.read_step(state, number, values)
-            return attended
-
+        attend = StepReads(self.self_attention, state)
         for depth in range(self.num_depths):
             x = self._depth(x, depth, attend, from_source.__getitem__)
-        return self.output_norm(x), state.cache
+        return self.output_norm(x), attend.state.cache
 
 
 @keras.saving.register_keras_serializable("transevolve")
