@@ -101,7 +101,10 @@ class DeltaOperator(Carrying, FeatureOperator):
 
     @staticmethod
     def check(config):
-        """See `AttentionKind.check`; nothing else divides features by what they lack."""
+        """See `AttentionKind.check`.
+
+        Nothing else divides features by what they lack.
+        """
         attention = config.model.attention
         feature_map = MAPS[attention.feature_map]
         normalised = attention.get("sum_normalisation") is not False

@@ -112,9 +112,7 @@ class SinkhornOperator(DividedOperator):
 
     def _filled(self, mask, count):
         """Which blocks have a real token, bool (batch, 1, blocks, 1)."""
-        real = cut(
-            ops.cast(mask, "int32")[:, None, :, None], count, self.block
-        )
+        real = cut(ops.cast(mask, "int32")[:, None, :, None], count, self.block)
         return ops.max(real, axis=3) > 0
 
     def make(self, inputs, columns):

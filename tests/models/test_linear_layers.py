@@ -226,9 +226,7 @@ def test_the_linear_transformer(map_, use):
 @pytest.mark.parametrize("map_", [Elu(), Dpfp(1), Dpfp(3)])
 def test_without_time_it_is_the_linear_transformer(map_):
     """One depth of one head, whose head has as many numbers: it is twice as wide."""
-    evolving = TimeEvolvingAttention(
-        num_heads=1, operator="linear", **map_.arguments
-    )
+    evolving = TimeEvolvingAttention(num_heads=1, operator="linear", **map_.arguments)
     evolving.build((None, None, WIDTH))
     evolving.time_coefficients.assign(0 * evolving.time_coefficients)
     kernels = evolving.query_kernel, evolving.key_kernel
