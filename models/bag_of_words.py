@@ -19,19 +19,10 @@ class BagOfWordsEncoder(keras.layers.Layer):
 
     def __init__(self, num_heads=1, ffn_dim=1, dropout=0.0, seed=0, **kwargs):
         super().__init__(**kwargs)
-        self.arguments = {
-            "num_heads": num_heads,
-            "ffn_dim": ffn_dim,
-            "dropout": dropout,
-            "seed": seed,
-        }
 
     def call(self, x, padding_mask=None, training=None):
         """The vectors (batch, length, width) as they are."""
         return x
-
-    def get_config(self):
-        return {**super().get_config(), **self.arguments}
 
 
 BAG_OF_WORDS = "bag-of-words"

@@ -62,7 +62,7 @@ class LanguageModel(DecodingModel):
         Args:
           batch_size: texts.
           span: of positions that are remembered; states have no such limit, see
-            `Operator.memory`.
+            `AttentionKind.memory`.
         """
         return self.encoder.empty_memory(batch_size, span)
 

@@ -2,7 +2,6 @@
 
 import keras
 
-from models.layers.normalization import LayerNormalization
 from models.products import merged
 from models.seeds import derive_seed
 
@@ -13,6 +12,8 @@ class Stack(keras.layers.Layer):
     Class attributes of a subclass:
       layer_class: it takes a seed, Keras's arguments and `**arguments`.
       unit: "layer" or "block", by which weights name a layer.
+      closing_norm: class of what comes after the last layer, unless a LayerNorm closes
+        each of them.
 
     Args:
       sharing: "weights" if all layers are one, applied again and again (Dehghani et al.
@@ -22,12 +23,13 @@ class Stack(keras.layers.Layer):
       residuals: "reversible" for those of `models.reversible`, in an encoder that has
         them; else None.
       seed: non-negative integer; each layer derives its own.
-      dtype, name, trainable: Keras's.
+      dtype, name, trainable: Keras's. A model that is saved has a dtype by its name.
       **arguments: `num_layers` or `num_blocks`, and those of a layer.
     """
 
     layer_class = None
     unit = "layer"
+    closing_norm = keras.layers.Identity
 
     def __init__(
         self,
@@ -41,12 +43,10 @@ class Stack(keras.layers.Layer):
         **arguments,
     ):
         super().__init__(dtype=dtype, name=name, trainable=trainable)
-        self.sharing = sharing
         self.initialization = initialization
         self.residuals = residuals
-        self.seed = seed
-        self.arguments = arguments
-        each = {**arguments, "dtype": self.dtype_policy}
+        # By name: for `get_config` Keras records arguments of plain types alone.
+        each = {**arguments, "dtype": self.dtype_policy.name}
         count = each.pop(f"num_{self.unit}s")
         names = [f"{self.unit}_{index}" for index in range(1 if sharing else count)]
         layers = [
@@ -56,15 +56,14 @@ class Stack(keras.layers.Layer):
             for number, name in enumerate(names, start=1)
         ]
         self.layers = layers * (count // len(layers))
-        self.output_norm = self._closing_norm(arguments)
+        closing_norm = self.closing_norm
+        if arguments.get("norm") == "post":
+            closing_norm = keras.layers.Identity
+        self.output_norm = closing_norm(dtype=self.dtype_policy, name="output_norm")
 
     def _of(self, number):
         """Arguments of a layer by its number, from 1."""
         return {"kernel_scale": number**-0.5} if self.initialization else {}
-
-    def _closing_norm(self, arguments):
-        """What comes after the last layer."""
-        return keras.layers.Identity(dtype=self.dtype_policy, name="output_norm")
 
     def build(self, input_shape):
         for layer in (*self.layers, self.output_norm):
@@ -89,25 +88,6 @@ class Stack(keras.layers.Layer):
             x, past = layer.step(x, of_layer, past, visible, position)
             new_cache.append(past)
         return self.output_norm(x), new_cache
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            **self.arguments,
-            "sharing": self.sharing,
-            "initialization": self.initialization,
-            "residuals": self.residuals,
-            "seed": self.seed,
-        }
-
-
-class PreNormalized:
-    """Makes a `Stack` one that a LayerNorm closes, unless its layers do so each."""
-
-    def _closing_norm(self, arguments):
-        if arguments.get("norm") == "post":
-            return super()._closing_norm(arguments)
-        return LayerNormalization(dtype=self.dtype_policy, name="output_norm")
 
 
 class EncoderStack(Stack):

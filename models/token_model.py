@@ -54,10 +54,10 @@ class TokenModel(keras.Model):
         self.embedding = embedding(
             vocabulary_size,
             hidden_dim,
-            positions,
-            max_length,
+            positions=positions,
+            max_length=max_length,
             seed=derive_seed(seed, "embedding"),
-            dtype=self.dtype_policy,
+            dtype=self.dtype_policy.name,
             name="embedding",
         )
         for name, part in zip(self.parts, parts, strict=True):

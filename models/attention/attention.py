@@ -8,12 +8,12 @@ from keras import ops
 
 from models.attention import OPERATORS
 from models.attention.heads import num_earlier, rotated, split_heads
-from models.attention.operator import USES, Operator
+from models.attention.operator import AttentionKind
 from models.attention.relative_positions import RELATIVE_POSITIONS
 from models.fidelity import official_choices
 
 
-class Attention(keras.layers.Layer):
+class Attention(AttentionKind, keras.layers.Layer):
     """Projections of queries and keys, the operator made of them, and its reads.
 
     A block of L depths has one layer for each of its uses. A model of one depth a
@@ -58,8 +58,8 @@ class Attention(keras.layers.Layer):
     Its matrix products as self-attention, for operation counts, are
     `attention.products(batch_size, length)`, a list of `models.products.Product`.
 
-    Class attributes: as those of `models.attention.operator.Operator`, for a layer that
-    is registered as an attention of its own.
+    Class attributes: of `AttentionKind`, for a layer that is registered as an attention
+    of its own.
 
     Args:
       operator: a key of `models.attention.OPERATORS`.
@@ -84,17 +84,8 @@ class Attention(keras.layers.Layer):
       ValueError: if it does not serve that use, or takes no relative positions.
     """
 
-    uses = USES
     can_decode = True
-    memory = Operator.memory
-    variants = Operator.variants
-    fields = Operator.fields
-    inert_weights = ()
-    padding = Operator.padding
-    is_ordered = Operator.is_ordered
     takes_relative_positions = True
-    small = Operator.small
-    check = staticmethod(Operator.check)
 
     def __init__(
         self,
@@ -118,13 +109,11 @@ class Attention(keras.layers.Layer):
         for uses in (self.uses, kind.uses):
             if use not in uses:
                 raise ValueError(f"{operator} serves as {uses}, got use={use!r}")
-        self.operator_name = operator
         self.operator = kind(num_heads, use, seed, **hyperparameters)
         self.num_heads = num_heads
         self.num_depths = num_depths
         self.use = use
         self.offsets = tuple(offsets)
-        self.position_encoding = positions
         self.rotary = positions == "rotary" and use != "cross"
         if positions in RELATIVE_POSITIONS and use != "cross":
             if not (self.takes_relative_positions and kind.takes_relative_positions):
@@ -136,11 +125,6 @@ class Attention(keras.layers.Layer):
         self.official_choices = official_choices(fidelity)
         self.max_length = max_length
         self.seed = seed
-
-    @classmethod
-    def fields_of(cls, hyperparameters: Mapping) -> Mapping:
-        """See `Operator.fields_of`."""
-        return cls.fields
 
     def build_operator(self, size):
         """Makes the operator's weights.
@@ -190,22 +174,6 @@ class Attention(keras.layers.Layer):
     def constants(self):
         """What `step` needs that no token changes."""
         return ()
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "operator": self.operator_name,
-            "num_depths": self.num_depths,
-            "use": self.use,
-            "offsets": self.offsets,
-            "positions": self.position_encoding,
-            "dropout": self.dropout,
-            "fidelity": self.fidelity,
-            "max_length": self.max_length,
-            "seed": self.seed,
-            **self.operator.get_config(),
-        }
 
 
 class Attentions(NamedTuple):

@@ -6,7 +6,7 @@ from keras import ops
 from common.fields import integer
 from models.attention import blocks
 from models.attention.blocks import BlockSoftmax
-from models.attention.heads import MASKED, sees_a_key
+from models.attention.heads import MASKED, cut, joined, sees_a_key
 from models.attention.operator import DividedOperator
 from models.attention.softmax import SoftmaxOperator
 from models.seeds import derive_seed
@@ -87,7 +87,7 @@ class BigBirdOperator(DividedOperator):
         ranks = self._priorities(count)[None, :, self.global_blocks :]
         if mask is not None:
             real = ops.cast(mask, "int32")[:, None, :, None]
-            real = ops.max(blocks.split(real, count, self.block), axis=(3, 4))
+            real = ops.max(cut(real, count, self.block), axis=(3, 4))
             ranks = ops.where(real[:, :, None] > 0, ranks, -1.0)
         ranks = ops.where(window, 2.0, ranks)
         ranks = ops.where(met < self.global_blocks, 3.0, ranks)
@@ -197,7 +197,7 @@ class BigBirdOperator(DividedOperator):
         """
         batch, heads, length, size = ops.shape(x)
         number = blocks.count(length, self.block) + 1
-        x = blocks.split(x, number, self.block, filler)
+        x = cut(x, number, self.block, filler)
         x = ops.reshape(x, (batch * heads * number, self.block * size))
         x = ops.take(x, _places(met, batch, heads, number), axis=0)
         _, _, rows, num_met = ops.shape(met)
@@ -212,7 +212,7 @@ class BigBirdOperator(DividedOperator):
         places = _places(met, batch, heads, number)
         x = ops.segment_sum(x, places, num_segments=batch * heads * number)
         x = ops.reshape(x, (batch, heads, number, self.block, size))
-        return blocks.joined(x, length)
+        return joined(x, length)
 
     def products(self, units, length, key_size, size, reads):
         """See `Operator.products`."""
@@ -225,14 +225,6 @@ class BigBirdOperator(DividedOperator):
                 units, length - first, *sizes
             ),
         ]
-
-    def get_config(self):
-        return {
-            "block": self.block,
-            "window_blocks": self.window_blocks,
-            "global_blocks": self.global_blocks,
-            "random_blocks": self.random_blocks,
-        }
 
 
 def _places(met, batch, heads, number):

@@ -3,6 +3,7 @@
 from keras import ops
 
 from common.fields import fail
+from models.attention.heads import cut, joined
 from models.attention.softmax import SoftmaxOperator
 
 # Blocks of a text, at most: some arrays have a number for each two of them.
@@ -22,26 +23,6 @@ def count(length, block: int):
     return (length + block - 1) // block
 
 
-def split(x, blocks, block: int, filler=0):
-    """(batch, heads, length, size) to (batch, heads, blocks, block, size).
-
-    Args:
-      filler: at positions after the text's.
-    """
-    batch, heads, length, size = ops.shape(x)
-    missing = blocks * block - length
-    if not isinstance(missing, int) or missing:
-        end = ops.full((batch, heads, missing, size), filler, x.dtype)
-        x = ops.concatenate([x, end], axis=2)
-    return ops.reshape(x, (batch, heads, blocks, block, size))
-
-
-def joined(x, length):
-    """Inverse of `split`: the first `length` positions."""
-    batch, heads, blocks, block, size = ops.shape(x)
-    return ops.reshape(x, (batch, heads, blocks * block, size))[:, :, :length]
-
-
 class BlockSoftmax(SoftmaxOperator):
     """K = softmax(Q K^T), where each block of queries meets columns of its own.
 
@@ -59,7 +40,7 @@ class BlockSoftmax(SoftmaxOperator):
         self.num_columns = num_columns
 
     def rows(self, x, num_keys):
-        return split(x, count(ops.shape(x)[2], self.block), self.block)
+        return cut(x, count(ops.shape(x)[2], self.block), self.block)
 
     def joined_rows(self, x, num_queries, num_keys):
         return joined(x, num_queries)

@@ -6,7 +6,7 @@ array for each chunk, so time is linear in n.
 
 from keras import ops
 
-from models.attention.heads import transpose
+from models.attention.heads import cut, joined, transpose
 
 # Positions of a chunk, at most.
 CHUNK = 128
@@ -23,21 +23,11 @@ def chunk_size(length):
 
 
 def chunks(x, filler=0):
-    """(batch, heads, length, size) to (batch, heads, chunks, C, size)."""
-    batch, heads, length, width = ops.shape(x)
+    """(batch, heads, length, size) to (batch, heads, chunks, C, size), as `cut` cuts;
+    `joined` is the inverse."""
+    length = ops.shape(x)[2]
     size = chunk_size(length)
-    missing = -length % size
-    if not isinstance(missing, int) or missing:
-        end = ops.full((batch, heads, missing, width), filler, x.dtype)
-        x = ops.concatenate([x, end], axis=2)
-    count = (length + size - 1) // size
-    return ops.reshape(x, (batch, heads, count, size, width))
-
-
-def joined(x, length):
-    """Inverse of `chunks`."""
-    batch, heads, count, size, width = ops.shape(x)
-    return ops.reshape(x, (batch, heads, count * size, width))[:, :, :length]
+    return cut(x, (length + size - 1) // size, size, filler)
 
 
 def sums_before(x, decays=None):

@@ -6,17 +6,18 @@ from keras import initializers, ops
 
 from common.fields import boolean, fail, integer, optional
 from models.attention.cache import State
-from models.attention.causal_chunks import chunk_size, chunks, joined
+from models.attention.causal_chunks import chunk_size, chunks
+from models.attention.decoding import Carrying, after_identity, beams_first
 from models.attention.feature_maps import FEATURE_MAPS, Tanh, variants
 from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
     after_earlier,
+    joined,
     num_earlier,
     split_heads,
     transpose,
     transposed_product,
 )
-from models.attention.operator import Carrying, after_identity
 from models.attention.propagation import states_after, states_before, steps
 from models.layers.dense import linear
 from models.products import Product, with_gradients
@@ -100,7 +101,10 @@ class DeltaOperator(Carrying, FeatureOperator):
 
     @staticmethod
     def check(config):
-        """See `Operator.check`; nothing else divides features by what they lack."""
+        """See `AttentionKind.check`.
+
+        Nothing else divides features by what they lack.
+        """
         attention = config.model.attention
         feature_map = MAPS[attention.feature_map]
         normalised = attention.get("sum_normalisation") is not False
@@ -230,32 +234,24 @@ class DeltaOperator(Carrying, FeatureOperator):
 
     def step(self, inputs, biases, cache, visible):
         """`Step`; biases are None where there are none."""
-        queries, keys, strengths = map(_beams_first, inputs)
+        queries, keys, strengths = map(beams_first, inputs)
         if self.attention_normalisation:
             *cache, total = cache
             cache.append(State(total.value + keys))
             queries = _divided(queries, cache[-1].value)
         weights = None
         if biases is not None:
-            weights = 2 * ops.sigmoid(_beams_first(biases))
+            weights = 2 * ops.sigmoid(beams_first(biases))
         return Step(queries, keys, strengths, weights, cache)
 
-    def read_step(self, state, number, values):
-        """See `Decoding.read_step`."""
-        batch, beams, width = ops.shape(values)
-        shape = (batch, beams, self.num_heads, width // self.num_heads)
-        new = ops.reshape(ops.cast(values, "float32"), shape)
-        if state.weights is not None:
-            new = new * state.weights[..., number, None]
-        past = state.cache[number].value
-        retrieved = ops.einsum("bnhf,bnhfv->bnhv", state.keys, past)
-        written = state.strengths * (new - retrieved)
-        past = past + state.keys[..., None] * written[:, :, :, None]
-        attended = ops.einsum("bnhf,bnhfv->bnhv", state.queries, past)
-        cache = list(state.cache)
-        cache[number] = State(past)
-        attended = ops.reshape(attended, (batch, beams, width))
-        return ops.cast(attended, values.dtype), state._replace(cache=cache)
+    def advance(self, step, number, past, values):
+        """See `RecurrentDecoding`."""
+        if step.weights is not None:
+            values = values * step.weights[..., number, None]
+        retrieved = ops.einsum("bnhf,bnhfv->bnhv", step.keys, past)
+        written = step.strengths * (values - retrieved)
+        past = past + step.keys[..., None] * written[:, :, :, None]
+        return ops.einsum("bnhf,bnhfv->bnhv", step.queries, past), past
 
     def keys_of(self, memory):
         """See `Carrying`: such keys, written with strength 1, give the state itself."""
@@ -335,13 +331,6 @@ class DeltaOperator(Carrying, FeatureOperator):
             ]
         return counted
 
-    def get_config(self):
-        return {
-            "largest_strength": self.largest_strength,
-            "attention_normalisation": self.attention_normalisation,
-            **super().get_config(),
-        }
-
 
 class Step(NamedTuple):
     """What the reads of a position share, and the cache.
@@ -387,7 +376,3 @@ def _halves(count):
     while count > 2:
         count = (count + 1) // 2
         yield count
-
-
-def _beams_first(x):
-    return ops.einsum("bhns->bnhs", ops.cast(x, "float32"))

@@ -96,10 +96,3 @@ class FeatureOperator(Operator):
             total = ops.sum(features, axis=-1, keepdims=True)
             features = features / ops.where(total > 0, total, 1)
         return ops.cast(features, dtype)
-
-    def get_config(self):
-        return {
-            "feature_map": self.map_name,
-            "sum_normalisation": self.sum_normalisation,
-            **self.hyperparameters,
-        }

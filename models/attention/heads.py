@@ -1,4 +1,4 @@
-"""Heads and masked scores, which most mechanisms are made of."""
+"""Heads, masked scores, lengths and pieces, which most mechanisms are made of."""
 
 import numpy as np
 from keras import ops
@@ -90,6 +90,26 @@ def after_earlier(x, num_keys):
     return ops.concatenate([zeros, x], axis=2)
 
 
+def cut(x, count, size, filler=0):
+    """Cuts (batch, heads, length, width) into (batch, heads, count, size, width).
+
+    Args:
+      filler: at positions after the text's.
+    """
+    batch, heads, length, width = ops.shape(x)
+    missing = count * size - length
+    if not isinstance(missing, int) or missing:
+        end = ops.full((batch, heads, missing, width), filler, x.dtype)
+        x = ops.concatenate([x, end], axis=2)
+    return ops.reshape(x, (batch, heads, count, size, width))
+
+
+def joined(x, length):
+    """Inverse of `cut`: the first `length` positions."""
+    batch, heads, count, size, width = ops.shape(x)
+    return ops.reshape(x, (batch, heads, count * size, width))[:, :, :length]
+
+
 def sees_a_key(padding_mask, num_queries, causal):
     """Whether a query sees a real key: bool (batch, 1, queries or 1, 1).
 
@@ -128,6 +148,18 @@ def transposed_product(x, y):
     return ops.matmul(transpose(x), y)
 
 
+def transposed_times(matrix, x):
+    """matrix^T x of the last two axes; either may be without the first, the batch.
+
+    In one operation: a transposed n x n array never exists, traced or not. TensorFlow
+    takes up to half the time where the small factor comes first.
+    """
+    rank = max(len(matrix.shape), len(x.shape))
+    outer, of_x = ("bhc"[rank - len(array.shape) : rank - 2] for array in (matrix, x))
+    both = max(outer, of_x, key=len)
+    return ops.einsum(f"{of_x}qv,{outer}qk->{both}kv", x, matrix)
+
+
 def masked(biases, mask):
     """Biases (batch, heads, m, reads), `MASKED` where a mask (batch, m) is false.
 
@@ -143,3 +175,27 @@ def largest(x, axis):
     """The maximum along an axis, kept, of at least `LOWEST`; without a gradient."""
     largest = ops.max(x, axis=axis, keepdims=True)
     return ops.stop_gradient(ops.maximum(largest, LOWEST))
+
+
+def needed_max_length(layer) -> int:
+    """The length of the longest text that an attention layer must serve.
+
+    Raises:
+      ValueError: if it is not known.
+    """
+    if layer.max_length is None:
+        raise ValueError(
+            "expected max_length, which weights by position need, got None"
+        )
+    return layer.max_length
+
+
+def checked_length(length, max_length: int):
+    """The length of a text, if it is not known to be longer than the weights.
+
+    Raises:
+      ValueError: if it is.
+    """
+    if isinstance(length, int) and length > max_length:
+        raise ValueError(f"expected at most max_length={max_length}, got {length}")
+    return length

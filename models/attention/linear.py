@@ -12,7 +12,6 @@ from models.attention.causal_chunks import (
     CHUNK,
     chunk_size,
     chunks,
-    joined,
     sums_after,
     sums_before,
     triangles,
@@ -21,6 +20,7 @@ from models.attention.feature_maps import FEATURE_MAPS, variants
 from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
     after_earlier,
+    joined,
     num_earlier,
     sees_a_key,
     transpose,
@@ -133,8 +133,7 @@ class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
         num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
         if self.causal:
             queries = after_earlier(queries, num_keys)
-        keys = safe_sums.Keys(keys, biases)
-        attended = safe_sums.attend(queries, keys, values, self.causal)
+        attended = safe_sums.attend(queries, keys, biases, values, self.causal)
         return attended[:, :, ops.shape(attended)[2] - num_queries :]
 
     def _seen(self, products):

@@ -4,8 +4,12 @@ import keras
 from keras import ops
 
 from common.fields import integer
-from models.attention.heads import transpose
-from models.attention.length_limit import checked_length, needed_max_length
+from models.attention.heads import (
+    checked_length,
+    needed_max_length,
+    transpose,
+    transposed_times,
+)
 from models.attention.operator import Operator
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
@@ -91,7 +95,7 @@ class LinformerOperator(Operator):
 
     def transposed_times(self, parts, y):
         weights, *_, projection = parts
-        sums = _transposed_times(weights, y)
+        sums = transposed_times(weights, y)
         return ops.einsum("km,bhkc->bhmc", projection, sums)
 
     def gradient(self, parts, left, right):
@@ -101,8 +105,8 @@ class LinformerOperator(Operator):
         slopes = weights * slopes
         return (
             ops.matmul(slopes, keys),
-            _transposed_times(slopes, queries),
-            ops.einsum("bhkc,bhmc->km", _transposed_times(weights, left), right),
+            transposed_times(slopes, queries),
+            ops.einsum("bhkc,bhmc->km", transposed_times(weights, left), right),
         )
 
     def products(self, units, length, key_size, size, reads):
@@ -122,9 +126,6 @@ class LinformerOperator(Operator):
             Product("F: gradient", 1, units, (k, rank, length), "right", True),
         ]
 
-    def get_config(self):
-        return {"projected_length": self.projected_length}
-
 
 # A product of a matrix that all texts and heads share, and its gradient, is one.
 
@@ -132,8 +133,3 @@ class LinformerOperator(Operator):
 def _times(projection, x):
     """(batch, heads, k, columns) of (k, m) and (batch, heads, m, columns)."""
     return ops.einsum("bhmc,km->bhkc", x, projection)
-
-
-def _transposed_times(weights, y):
-    """weights^T y, the small factor first, as in `models.attention.softmax`."""
-    return ops.einsum("bhnc,bhnk->bhkc", y, weights)

@@ -4,7 +4,7 @@ from keras import ops
 
 from common.fields import integer
 from models.attention.cache import State
-from models.attention.heads import MASKED, num_earlier
+from models.attention.heads import MASKED, after_earlier, cut, joined
 from models.attention.slot_decoding import TokenCache
 from models.attention.softmax import SoftmaxOperator
 
@@ -38,14 +38,10 @@ class LocalWindowOperator(SoftmaxOperator):
 
     def rows(self, x, num_keys):
         """Blocks of queries, (batch, heads, blocks, size of a block, size)."""
-        batch, heads, num_queries, size = ops.shape(x)
-        earlier = num_earlier(num_queries, num_keys) if self.causal else 0
-        return self._blocks(_padded(x, before=earlier))
+        return self._blocks(after_earlier(x, num_keys) if self.causal else x)
 
     def joined_rows(self, x, num_queries, num_keys):
-        batch, heads, blocks, block, size = ops.shape(x)
-        x = ops.reshape(x, (batch, heads, blocks * block, size))
-        return x[:, :, num_keys - num_queries : num_keys]
+        return joined(x, num_keys)[:, :, num_keys - num_queries :]
 
     def columns(self, x):
         """The keys of each block and of those beside it."""
@@ -62,8 +58,7 @@ class LocalWindowOperator(SoftmaxOperator):
             x += _shifted(before, -1)
             if after:
                 x += _shifted(*after, 1)
-        batch, heads, blocks, block, size = ops.shape(x)
-        return ops.reshape(x, (batch, heads, blocks * block, size))[:, :, :num_keys]
+        return joined(x, num_keys)
 
     def hidden(self, num_queries, num_keys):
         blocks, rows, columns = self.layout(num_keys)
@@ -104,10 +99,8 @@ class LocalWindowOperator(SoftmaxOperator):
         return isinstance(length, int) and length <= self.window
 
     def _blocks(self, x):
-        batch, heads, length, size = ops.shape(x)
-        blocks, block, _ = self.layout(length)
-        x = _padded(x, after=blocks * block - length)
-        return ops.reshape(x, (batch, heads, blocks, block, size))
+        blocks, block, _ = self.layout(ops.shape(x)[2])
+        return cut(x, blocks, block)
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
         """A `TokenCache` of `Window`s."""
@@ -126,9 +119,6 @@ class LocalWindowOperator(SoftmaxOperator):
         if biases is None:
             biases = ops.zeros_like(inputs[1][..., :1])
         return super().step(inputs, biases, cache, None)
-
-    def get_config(self):
-        return {"window": self.window}
 
 
 class Window(State):
@@ -160,15 +150,6 @@ class Window(State):
     def rows(self):
         """(batch, heads, beams, window) of what has size 1."""
         return ops.einsum("bnhws->bhnw", self.value)
-
-
-def _padded(x, before=0, after=0):
-    """(batch, heads, length, size) with zeros around the positions."""
-    batch, heads, _, size = ops.shape(x)
-    parts = [
-        ops.zeros((batch, heads, count, size), x.dtype) for count in (before, after)
-    ]
-    return ops.concatenate([parts[0], x, parts[1]], axis=2)
 
 
 def _shifted(blocks, by):

@@ -3,8 +3,6 @@
 import abc
 from collections.abc import Mapping
 
-from keras import ops
-
 from common.fields import Field
 from models.products import Product
 
@@ -12,7 +10,54 @@ USES = ("self", "causal", "cross")
 STATES, POSITIONS = "states", "positions"
 
 
-class Operator(abc.ABC):
+class AttentionKind:
+    """What an attention states of itself, by which a config or a model chooses it: an
+    `Operator`, or a layer that is an attention of its own.
+
+    Class attributes:
+      uses: of `USES`, what it serves as. As "cross" what is read must sum to one over
+        the keys: a decoder's biases are added to it.
+      can_decode: whether it has the methods of `models.attention.decoding.Decoding`.
+      memory: what it can remember of a text before, causally: `STATES`, if it has the
+        methods of `Carrying` there, `POSITIONS`, or None.
+      variants: hyperparameters by what they append to a variant's name, e.g.
+        {"": {"feature_map": "elu1"}, "favor": {"feature_map": "favor"}}.
+      fields: {hyperparameter: `common.fields.Field`}, unless `fields_of` says more.
+      inert_weights: names of weights on which no output depends. Converting a model
+        drops them, or leaves them as initialised, and a run with another attention
+        leaves them unused.
+      padding: where padding may lie, "anywhere" or "end".
+      is_ordered: whether the order of keys matters, causality apart.
+      takes_relative_positions: whether its scores may have those of
+        `models.attention.relative_positions` added.
+      small: hyperparameters with which a text of 14 tokens has several of whatever it
+        is cut into, for tests.
+    """
+
+    uses = USES
+    can_decode = False
+    memory = None
+    variants: Mapping[str, Mapping] = {"": {}}
+    fields: Mapping[str, Field] = {}
+    inert_weights: tuple[str, ...] = ()
+    padding = "anywhere"
+    is_ordered = False
+    takes_relative_positions = False
+    small: Mapping = {}
+
+    @classmethod
+    def fields_of(cls, hyperparameters: Mapping) -> Mapping[str, Field]:
+        """What the hyperparameters of a variant may hold; others are fixed by it."""
+        return cls.fields
+
+    @staticmethod
+    def check(config) -> None:
+        """Raises `UserError` if its fields do not fit the rest of a config, whose
+        lengths and widths it may need."""
+        return None
+
+
+class Operator(AttentionKind, abc.ABC):
     """K, for each head a linear map of values to queries, often not written out.
 
     A block makes it from its input. `models.attention.reading` reads it, any number of
@@ -32,29 +77,13 @@ class Operator(abc.ABC):
     To add one, write its class in a file of its own and name it in
     `models.attention.OPERATORS`. `tests/models/test_attention.py` then tests it.
 
-    Class attributes:
-      uses: of `USES`, what it serves as. As "cross" what is read must sum to one over
-        the keys: a decoder's biases are added to it.
-      can_decode: whether it has the methods of `Decoding`.
-      memory: what it can remember of a text before, causally: `STATES`, if it has the
-        methods of `Carrying`, `POSITIONS`, or None.
+    Class attributes, besides those of `AttentionKind`:
       divides: whether what is read is divided by K w, as of a `DividedOperator`.
       projections: of "query" and "key", those that it is made of. A layer whose model
         needs no others leaves them out.
-      variants: hyperparameters by what they append to a variant's name, e.g.
-        {"": {"feature_map": "elu1"}, "favor": {"feature_map": "favor"}}.
-      fields: {hyperparameter: `common.fields.Field`}, unless `fields_of` says more.
-      inert_weights: names of weights on which no output depends. Converting a model
-        drops them, or leaves them as initialised, and a run with another attention
-        leaves them unused.
       rows_sum_to_one: whether those of K do. A single read without weights then needs
         no sums, and the operator has `read_once`.
-      padding: where padding may lie, "anywhere" or "end".
       linear_time: whether no array of it has a number for each query and key.
-      is_ordered: whether the order of keys matters, causality apart.
-      takes_relative_positions: whether its scores may have those of `relative` added.
-      small: hyperparameters with which a text of 14 tokens has several of whatever it
-        is cut into, for tests.
 
     Attributes:
       relative: `models.attention.relative_positions.RelativePositions` that its layer
@@ -68,37 +97,16 @@ class Operator(abc.ABC):
       **hyperparameters: of `fields_of`.
     """
 
-    uses = USES
-    can_decode = False
-    memory = None
     divides = False
     projections = ("query", "key")
-    variants: Mapping[str, Mapping] = {"": {}}
-    fields: Mapping[str, Field] = {}
-    inert_weights: tuple[str, ...] = ()
     rows_sum_to_one = False
-    padding = "anywhere"
     linear_time = False
-    is_ordered = False
-    takes_relative_positions = False
-    small: Mapping = {}
 
     def __init__(self, num_heads, use, seed):
         self.num_heads = num_heads
         self.use = use
         self.seed = seed
         self.relative = None
-
-    @classmethod
-    def fields_of(cls, hyperparameters: Mapping) -> Mapping[str, Field]:
-        """What the hyperparameters of a variant may hold; others are fixed by it."""
-        return cls.fields
-
-    @staticmethod
-    def check(config) -> None:
-        """Raises `UserError` if its fields do not fit the rest of a config, whose
-        lengths and widths it may need."""
-        return None
 
     @property
     def causal(self):
@@ -202,10 +210,6 @@ class Operator(abc.ABC):
           reads: how many times it is read.
         """
 
-    def get_config(self) -> dict:
-        """The hyperparameters."""
-        return {}
-
 
 class DividedOperator(Operator):
     """K that is read with a division: out = K (w * V) / (K w), with w = exp(b).
@@ -249,101 +253,3 @@ class DividedOperator(Operator):
         Returns:
           (batch, heads, n, size).
         """
-
-
-class Decoding(abc.ABC):
-    """What an `Operator` has besides, to decode one position at a time.
-
-    Sizes are (batch, heads, beams, size), for all beams of a sentence. Queries and keys
-    are prepared.
-    """
-
-    can_decode = True
-
-    @abc.abstractmethod
-    def empty_cache(self, batch_size, beams, key_size, size, num_reads, dtype):
-        """What `step` keeps of earlier tokens, none yet: any nesting of tuples and
-        lists of the leaves of `models.attention.cache`."""
-
-    def further_inputs_of_step(self, x, position) -> tuple:
-        """As `Operator.further_inputs`, of one position, a scalar."""
-        return self.further_inputs(x, x)
-
-    def inputs_of_step(self, queries, keys, further=()) -> tuple:
-        """As `Operator.inputs`, of one position."""
-        return self.inputs(queries, keys, further)
-
-    @abc.abstractmethod
-    def step(self, inputs, biases, cache, visible):
-        """What the reads of one position share; its attribute `cache` is the next.
-
-        Args:
-          inputs: as `Operator.make` takes them, with `further_inputs_of_step`.
-          biases: (batch, heads, beams, reads).
-          visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
-        """
-
-    @abc.abstractmethod
-    def read_step(self, state, number, values):
-        """What a read gives, (batch, beams, d), of values likewise; the next state."""
-
-
-class Carrying(Decoding):
-    """What an `Operator` of queries and keys as features has besides, whose states in
-    decoding may come from a text before: see `models.attention.memory`."""
-
-    memory = STATES
-
-    @abc.abstractmethod
-    def keys_of(self, memory) -> tuple:
-        """The keys that stand for states: one a feature, which has that feature alone.
-
-        Args:
-          memory: the states of each read, (batch, heads, f, …).
-
-        Returns:
-          Their biases, (batch, heads, f, reads), `MASKED` where nothing is remembered;
-          and their values, a list of (batch, heads, f, size).
-        """
-
-    def after_features(self, inputs: tuple, count: int) -> tuple:
-        """The inputs of `make`, with so many such keys before the others."""
-        queries, keys = inputs
-        return queries, after_identity(keys, count)
-
-    @abc.abstractmethod
-    def left_by(self, parts, biases, values):
-        """The state after a read, a `models.attention.cache.State` of one beam.
-
-        Args:
-          parts: of the operator.
-          biases: b of the read, (batch, heads, m, 1).
-          values: (batch, heads, m, size).
-        """
-
-
-def after_identity(keys, count: int):
-    """Keys (batch, heads, m, f) after the rows of the identity."""
-    batch, heads, _, features = ops.shape(keys)
-    identity = ops.broadcast_to(
-        ops.eye(count, dtype=keys.dtype), (batch, heads, count, features)
-    )
-    return ops.concatenate([identity, keys], axis=2)
-
-
-class SourceDecoding(Decoding):
-    """What an `Operator` has that decodes and serves as cross-attention, too."""
-
-    @abc.abstractmethod
-    def source_cache(self, keys, biases, mask, values):
-        """What cross-attention keeps of a source.
-
-        Args:
-          biases: (batch, heads, m, reads), `MASKED` at padding.
-          mask: bool (batch, m), true at real tokens; None if all are real.
-          values: (batch, heads, m, size), those of all reads.
-        """
-
-    @abc.abstractmethod
-    def read_source(self, queries, cache):
-        """What each read gives, a list of (batch, beams, d)."""

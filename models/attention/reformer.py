@@ -210,9 +210,6 @@ class ReformerOperator(DividedOperator):
             Product("K: gradient", 1, groups, (rows, rank, columns), "right", True),
         ]
 
-    def get_config(self):
-        return {"rounds": self.rounds, "chunk": self.chunk}
-
 
 def bucket_counts(length: int, chunk: int) -> tuple[int, ...]:
     """Even numbers whose product is about 2 length / chunk; none for one bucket."""

@@ -3,12 +3,12 @@
 from keras import ops
 
 from common.fields import integer
+from models.attention.feature_maps import SineFeatures
 from models.attention.heads import after_earlier, largest
 from models.attention.linear import LinearOperator
 from models.attention.operator import DividedOperator
 from models.attention.signed_decoding import SignedDecoding
 from models.attention.signed_sums import attend, least_mean
-from models.attention.sine_features import SineFeatures
 from models.seeds import derive_seed
 
 
@@ -58,7 +58,7 @@ class RfaOperator(SignedDecoding, LinearOperator):
 
     @classmethod
     def fields_of(cls, hyperparameters):
-        """See `Operator.fields_of`."""
+        """See `AttentionKind.fields_of`."""
         return cls.fields
 
     def build(self, layer, size):
@@ -97,6 +97,3 @@ class RfaOperator(SignedDecoding, LinearOperator):
             queries = after_earlier(queries, num_keys)
         attended = attend((queries, keys, *decays), biases, values, self.causal)
         return attended[:, :, ops.shape(attended)[2] - num_queries :]
-
-    def get_config(self):
-        return {"num_vectors": self.num_vectors}

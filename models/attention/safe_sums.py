@@ -10,20 +10,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from models.attention.causal_chunks import chunks, earlier, joined
-from models.attention.heads import MASKED, largest, transposed_product
-
-
-class Keys(NamedTuple):
-    """What keys are to all depths.
-
-    Attributes:
-      features: phi(k), (batch, heads, keys, f), not negative.
-      biases: b^l, (batch, heads, keys, L), `MASKED` where a key must not be seen.
-    """
-
-    features: Any
-    biases: Any
+from models.attention.causal_chunks import chunks, earlier
+from models.attention.heads import MASKED, joined, largest, transposed_product
 
 
 class Sums(NamedTuple):
@@ -38,9 +26,14 @@ class Sums(NamedTuple):
     maxima: Any
 
 
-def sums_of(keys: Keys, values) -> Sums:
-    """The `Sums` of one depth over all keys, in float32."""
-    logs = log(keys.features) + ops.cast(keys.biases, "float32")
+def sums_of(keys, biases, values) -> Sums:
+    """The `Sums` of one depth over all keys, in float32.
+
+    Args:
+      keys: phi(k), (…, keys, f), not negative.
+      biases: b^l, (…, keys, 1), `MASKED` where a key must not be seen.
+    """
+    logs = log(keys) + ops.cast(biases, "float32")
     maxima = largest(logs, axis=-2)
     return Sums(transposed_product(ops.exp(logs - maxima), with_ones(values)), maxima)
 
@@ -52,24 +45,24 @@ def read(queries, sums: Sums):
     return divided(ops.matmul(weights, sums.values))
 
 
-def attend(queries, keys: Keys, values, causal: bool):
+def attend(queries, keys, biases, values, causal: bool):
     """One depth: (batch, heads, n, v) of values (batch, heads, m, v), in float32.
 
     Args:
-      queries: features, (batch, heads, n, f).
-      keys: with the biases of the depth alone.
+      queries, keys: features, (batch, heads, n, f) and (batch, heads, m, f).
+      biases: b^l, (batch, heads, m, 1), `MASKED` where a key must not be seen.
     """
     if not causal:
-        return read(queries, sums_of(keys, values))
+        return read(queries, sums_of(keys, biases, values))
     length = ops.shape(queries)[2]
-    queries, features = chunks(queries), chunks(keys.features)
+    queries, keys = chunks(queries), chunks(keys)
     values = chunks(ops.cast(values, "float32"))
-    biases = chunks(ops.cast(keys.biases, "float32"), MASKED)
+    biases = chunks(ops.cast(biases, "float32"), MASKED)
     # Within the chunk, (..., C, C).
-    inside = ops.tril(ops.matmul(queries, ops.swapaxes(features, -1, -2)))
+    inside = ops.tril(ops.matmul(queries, ops.swapaxes(keys, -1, -2)))
     inside = log(inside) + ops.swapaxes(biases, -1, -2)
     # Of all chunks before: each feature's maximum, and sums relative to it.
-    of_chunks = sums_of(Keys(features, biases), values)
+    of_chunks = sums_of(keys, biases, values)
     maxima = of_chunks.maxima[:, :, :, 0]  # (batch, heads, chunks, f)
     maxima = ops.where(earlier(maxima)[..., None], maxima[:, :, None], MASKED)
     before = largest(maxima, axis=3)  # (batch, heads, chunks, 1, f)

@@ -4,9 +4,12 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from models.attention.cache import State
-from models.attention.heads import LOWEST, merge_heads
-from models.attention.operator import Decoding
+from models.attention.decoding import (
+    RecurrentDecoding,
+    SourceDecoding,
+    beams_first,
+    each_read,
+)
 from models.attention.safe_sums import with_ones
 from models.attention.signed_sums import (
     bounded_quotient,
@@ -15,6 +18,7 @@ from models.attention.signed_sums import (
     shares,
     sums_of,
 )
+from models.attention.state_decoding import empty_states
 
 
 class Step(NamedTuple):
@@ -36,45 +40,35 @@ class Step(NamedTuple):
     cache: list
 
 
-class SignedDecoding(Decoding):
+class SignedDecoding(RecurrentDecoding, SourceDecoding):
     """Decoding by states, of a `LinearOperator` whose features have signs."""
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
         """A `State` for each read, in float32 whatever the dtype."""
-        features = self.feature_map.num_features
-        shape = (batch_size, beams, self.num_heads, features + 1)
-        sums = ops.zeros((*shape, size + 1), "float32")
-        maxima = ops.full((*shape, 1), LOWEST, "float32")
-        empty = ops.concatenate([sums, maxima], axis=-1)
-        return [State(empty) for _ in range(max(reads, 1))]
+        rows = self.feature_map.num_features + 1
+        return empty_states((batch_size, beams, self.num_heads, rows), size, reads)
 
     def step(self, inputs, biases, cache, visible):
         """`Step`; biases are None where there are none."""
-        queries, keys, *decays = map(_beams_first, inputs)
+        queries, keys, *decays = map(beams_first, inputs)
         zeros = ops.zeros_like(keys[..., :1])
         keys = ops.concatenate([keys, shares(keys, *decays)], axis=-1)
         each = [zeros]
         if biases is not None:
-            each = ops.split(_beams_first(biases), biases.shape[-1], axis=-1)
+            each = ops.split(beams_first(biases), biases.shape[-1], axis=-1)
         return Step(queries, keys, decays[0] if decays else zeros, each, cache)
 
-    def read_step(self, state, number, values):
-        """See `Decoding.read_step`."""
-        heads = self.num_heads
-        batch, beams, width = ops.shape(values)
-        past, bias = state.cache[number].value, state.biases[number][..., None]
-        sums, before = past[..., :-1], past[..., -1:] + state.decays[..., None]
+    def advance(self, step, number, past, values):
+        """See `RecurrentDecoding`."""
+        bias = step.biases[number][..., None]
+        sums, before = past[..., :-1], past[..., -1:] + step.decays[..., None]
         maxima = ops.maximum(before, bias)
-        rows = ops.reshape(values, (batch, beams, heads, 1, width // heads))
-        rows = state.keys[..., None] * with_ones(rows)
+        rows = step.keys[..., None] * with_ones(values[:, :, :, None])
         sums = ops.exp(before - maxima) * sums + ops.exp(bias - maxima) * rows
-        products = ops.einsum("bnhf,bnhfv->bnhv", state.queries, sums[..., :-1, :])
-        least = least_mean(state.queries)
+        products = ops.einsum("bnhf,bnhfv->bnhv", step.queries, sums[..., :-1, :])
+        least = least_mean(step.queries)
         attended = bounded_quotient(products, sums[..., -1, -1:], least)
-        attended = ops.reshape(attended, (batch, beams, width))
-        cache = list(state.cache)
-        cache[number] = State(ops.concatenate([sums, maxima], axis=-1))
-        return ops.cast(attended, values.dtype), state._replace(cache=cache)
+        return attended, ops.concatenate([sums, maxima], axis=-1)
 
     def source_cache(self, keys, biases, mask, values):
         """The `Sums` of a source in all reads, (batch, heads, reads, …)."""
@@ -86,14 +80,6 @@ class SignedDecoding(Decoding):
         return sums_of(keys, ops.cast(biases, "float32"), values)
 
     def read_source(self, queries, cache):
-        """See `Decoding.read_source`."""
+        """See `SourceDecoding.read_source`."""
         attended = read(ops.cast(queries, "float32")[:, :, None], cache)
-        reads = attended.shape[2]
-        return [
-            merge_heads(ops.cast(attended[:, :, number], queries.dtype))
-            for number in range(reads)
-        ]
-
-
-def _beams_first(x):
-    return ops.einsum("bhns->bnhs", ops.cast(x, "float32"))
+        return each_read(attended, queries.dtype)

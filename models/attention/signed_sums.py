@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from models.attention.causal_chunks import chunks, earlier, joined
+from models.attention.causal_chunks import chunks, earlier
 from models.attention.heads import (
     MASKED,
     is_future,
+    joined,
     largest,
     transpose,
     transposed_product,

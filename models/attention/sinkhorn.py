@@ -6,7 +6,7 @@ from keras import ops
 from common.fields import integer, real
 from models.attention import blocks
 from models.attention.blocks import BlockSoftmax
-from models.attention.heads import MASKED, largest, transpose
+from models.attention.heads import MASKED, cut, joined, largest, transpose
 from models.attention.operator import DividedOperator
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
@@ -93,7 +93,7 @@ class SinkhornOperator(DividedOperator):
             raise ValueError(f"expected max_length of at least {length}, got less")
         if mask is not None:
             x = ops.where(mask[..., None], x, 0.0)
-        sums = ops.sum(blocks.split(x[:, None], count, self.block), axis=3)[:, 0]
+        sums = ops.sum(cut(x[:, None], count, self.block), axis=3)[:, 0]
         kernel = ops.cast(self.sorting[:, :, :count], "float32")
         logits = ops.einsum("bid,hdj->bhij", sums, kernel)
         if training:
@@ -112,9 +112,7 @@ class SinkhornOperator(DividedOperator):
 
     def _filled(self, mask, count):
         """Which blocks have a real token, bool (batch, 1, blocks, 1)."""
-        real = blocks.split(
-            ops.cast(mask, "int32")[:, None, :, None], count, self.block
-        )
+        real = cut(ops.cast(mask, "int32")[:, None, :, None], count, self.block)
         return ops.max(real, axis=3) > 0
 
     def make(self, inputs, columns):
@@ -179,7 +177,7 @@ class SinkhornOperator(DividedOperator):
 
     def _blocks(self, x, filler=0):
         count = blocks.count(ops.shape(x)[2], self.block)
-        return blocks.split(x, count, self.block, filler)
+        return cut(x, count, self.block, filler)
 
     def _columns(self, x, sorting):
         """What is in each block, and what is sorted to it."""
@@ -190,7 +188,7 @@ class SinkhornOperator(DividedOperator):
         """Transposed `_columns`: adds up what falls on a position."""
         x, by_sorted = x[..., : self.block, :], x[..., self.block :, :]
         flat = ops.matmul(transpose(sorting), _flat(by_sorted))
-        return blocks.joined(x + ops.reshape(flat, ops.shape(x)), length)
+        return joined(x + ops.reshape(flat, ops.shape(x)), length)
 
     def products(self, units, length, key_size, size, reads):
         """See `Operator.products`."""
@@ -216,13 +214,6 @@ class SinkhornOperator(DividedOperator):
             ),
             *self.softmax.products(units, length, key_size, size, reads),
         ]
-
-    def get_config(self):
-        return {
-            "block": self.block,
-            "iterations": self.iterations,
-            "temperature": self.temperature,
-        }
 
 
 def _flat(x):

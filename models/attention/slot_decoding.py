@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention.cache import Slots
+from models.attention.decoding import SourceDecoding
 from models.attention.heads import (
     MASKED,
     merge_heads,
@@ -12,7 +13,6 @@ from models.attention.heads import (
     split_heads,
     zero_unseeing,
 )
-from models.attention.operator import SourceDecoding
 
 
 class TokenCache(NamedTuple):

@@ -8,6 +8,7 @@ from models.attention.heads import (
     num_earlier,
     sees_a_key,
     transpose,
+    transposed_times,
 )
 from models.attention.operator import POSITIONS, DividedOperator
 from models.attention.slot_decoding import SlotDecoding
@@ -115,7 +116,7 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
     def transposed_times(self, parts, y):
         kernel, _, keys, *_ = parts
         num_keys = ops.shape(keys)[2]
-        product = _transposed_times(kernel, self.rows(y, num_keys))
+        product = transposed_times(kernel, self.rows(y, num_keys))
         return self.joined_columns(product, num_keys)
 
     def gradient(self, parts, left, right):
@@ -239,10 +240,3 @@ def read_products(units, rows, columns, size, reads, texts=1):
 
 def _lengths(queries, keys):
     return ops.shape(queries)[2], ops.shape(keys)[2]
-
-
-def _transposed_times(kernel, x):
-    # In one operation: a transposed n x n array never exists, traced or not. TensorFlow
-    # takes up to half the time where the small factor comes first.
-    outer = "bhcdef"[: len(kernel.shape) - 2]
-    return ops.einsum(f"{outer}qv,{outer}qk->{outer}kv", x, kernel)

@@ -5,10 +5,14 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention.cache import State
-from models.attention.heads import LOWEST, largest, merge_heads
-from models.attention.operator import Carrying, SourceDecoding
+from models.attention.decoding import (
+    Carrying,
+    SourceDecoding,
+    beams_first,
+    each_read,
+)
+from models.attention.heads import LOWEST, largest
 from models.attention.safe_sums import (
-    Keys,
     Sums,
     divided,
     log,
@@ -39,37 +43,29 @@ class StateDecoding(Carrying, SourceDecoding):
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
         """A `State` for each read, in float32 whatever the dtype."""
         shape = (batch_size, beams, self.num_heads, self.feature_map.num_features)
-        sums = ops.zeros((*shape, size + 1), "float32")
-        maxima = ops.full((*shape, 1), LOWEST, "float32")
-        empty = ops.concatenate([sums, maxima], axis=-1)
-        return [State(empty) for _ in range(max(reads, 1))]
+        return empty_states(shape, size, reads)
 
     def step(self, inputs, biases, cache, visible):
         """`Step`; biases are None where there are none."""
         queries, keys = inputs
-        logs = [_beams_first(log(keys))]
+        logs = [beams_first(log(keys))]
         if biases is not None:
-            biases = _beams_first(ops.cast(biases, "float32"))
+            biases = beams_first(biases)
             reads = biases.shape[-1]
             logs = [logs[0] + bias for bias in ops.split(biases, reads, axis=-1)]
-        return Step(_beams_first(log(queries)), logs, cache)
+        return Step(beams_first(log(queries)), logs, cache)
 
-    def read_step(self, state, number, values):
-        """See `Decoding.read_step`."""
-        heads = self.num_heads
-        batch, beams, width = ops.shape(values)
-        past, logs = state.cache[number].value, state.keys[number][..., None]
+    def advance(self, step, number, past, values):
+        """See `RecurrentDecoding`."""
         sums, before = past[..., :-1], past[..., -1:]
+        logs = step.keys[number][..., None]
         maxima = ops.maximum(before, logs)
-        rows = with_ones(ops.reshape(values, (batch, beams, heads, 1, width // heads)))
+        rows = with_ones(values[:, :, :, None])
         sums = ops.exp(before - maxima) * sums + ops.exp(logs - maxima) * rows
-        weights = state.queries + maxima[..., 0]
+        weights = step.queries + maxima[..., 0]
         weights = ops.exp(weights - largest(weights, axis=-1))
         attended = divided(ops.einsum("bnhf,bnhfv->bnhv", weights, sums))
-        attended = ops.reshape(attended, (batch, beams, width))
-        cache = list(state.cache)
-        cache[number] = State(ops.concatenate([sums, maxima], axis=-1))
-        return ops.cast(attended, values.dtype), state._replace(cache=cache)
+        return attended, ops.concatenate([sums, maxima], axis=-1)
 
     def keys_of(self, memory):
         """See `Carrying`: the mean of what a feature has seen, weighed by its sum."""
@@ -79,7 +75,7 @@ class StateDecoding(Carrying, SourceDecoding):
 
     def left_by(self, parts, biases, values):
         """See `Carrying`."""
-        sums = sums_of(Keys(parts[1], biases), values)
+        sums = sums_of(parts[1], biases, values)
         maxima = ops.swapaxes(sums.maxima, 2, 3)
         return State(ops.concatenate([sums.values, maxima], axis=-1)[:, None])
 
@@ -89,17 +85,16 @@ class StateDecoding(Carrying, SourceDecoding):
         if biases is None:
             biases = ops.zeros_like(keys[..., :1])
         biases = ops.expand_dims(ops.einsum("bhml->bhlm", biases), -1)
-        return sums_of(Keys(keys[:, :, None], biases), values[:, :, None])
+        return sums_of(keys[:, :, None], biases, values[:, :, None])
 
     def read_source(self, queries, cache):
         """See `SourceDecoding.read_source`."""
-        attended = read(queries[:, :, None], cache)
-        reads = attended.shape[2]
-        return [
-            merge_heads(ops.cast(attended[:, :, number], queries.dtype))
-            for number in range(reads)
-        ]
+        return each_read(read(queries[:, :, None], cache), queries.dtype)
 
 
-def _beams_first(x):
-    return ops.einsum("bhns->bnhs", x)
+def empty_states(shape, size, reads) -> list:
+    """A `State` for each read, of sums (*shape, size + 1) and their maxima."""
+    sums = ops.zeros((*shape, size + 1), "float32")
+    maxima = ops.full((*shape, 1), LOWEST, "float32")
+    empty = ops.concatenate([sums, maxima], axis=-1)
+    return [State(empty) for _ in range(max(reads, 1))]

@@ -10,8 +10,9 @@ from common.fields import integer
 from models.attention import convolution
 from models.attention.cache import State
 from models.attention.convolution import multiplied
+from models.attention.decoding import RecurrentDecoding, beams_first
 from models.attention.heads import after_earlier, num_earlier, sees_a_key, transpose
-from models.attention.operator import Decoding, Operator
+from models.attention.operator import Operator
 from models.products import with_gradients
 from models.seeds import derive_seed
 
@@ -21,7 +22,7 @@ STEPS = (0.001, 0.1)
 CHUNK = 64
 
 
-class StateSpaceOperator(Decoding, Operator):
+class StateSpaceOperator(RecurrentDecoding, Operator):
     """K of a diagonal state space (S4D: Gu et al. 2022, "On the Parameterization and
     Initialization of Diagonal State Space Models", equations 1 to 3).
 
@@ -176,29 +177,18 @@ class StateSpaceOperator(Decoding, Operator):
         logarithm, outputs = self._system()
         weights = None
         if biases is not None:
-            weights = 2 * ops.sigmoid(ops.cast(biases, "float32"))
-            weights = ops.einsum("bhnl->bnhl", weights)
+            weights = 2 * ops.sigmoid(beams_first(biases))
         return Step(_exponential(*logarithm), outputs[0], weights, cache)
 
-    def read_step(self, state, number, values):
-        """See `Decoding.read_step`."""
-        batch, beams, width = ops.shape(values)
-        shape = (batch, beams, self.num_heads, width // self.num_heads)
-        new = ops.reshape(ops.cast(values, "float32"), shape)
-        if state.weights is not None:
-            new = new * state.weights[..., number, None]
-        past = state.cache[number].value
-        real, imaginary = multiplied(state.powers, (past[:, :, 0], past[:, :, 1]))
-        real = real + new[..., None]
-        attended, _ = multiplied(state.outputs, (real, imaginary))
-        attended = ops.sum(attended, axis=-1) + self._by_head(self.skip) * new
-        attended = ops.cast(ops.reshape(attended, (batch, beams, width)), values.dtype)
-        cache = list(state.cache)
-        cache[number] = State(ops.stack([real, imaginary], axis=2))
-        return attended, state._replace(cache=cache)
-
-    def get_config(self):
-        return {"states": self.states}
+    def advance(self, step, number, past, values):
+        """See `RecurrentDecoding`."""
+        if step.weights is not None:
+            values = values * step.weights[..., number, None]
+        real, imaginary = multiplied(step.powers, (past[:, :, 0], past[:, :, 1]))
+        real = real + values[..., None]
+        attended, _ = multiplied(step.outputs, (real, imaginary))
+        attended = ops.sum(attended, axis=-1) + self._by_head(self.skip) * values
+        return attended, ops.stack([real, imaginary], axis=2)
 
 
 class Step(NamedTuple):

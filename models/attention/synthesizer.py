@@ -3,10 +3,14 @@
 from keras import ops
 
 from common.fields import boolean
-from models.attention.heads import transpose
-from models.attention.length_limit import checked_length, needed_max_length
+from models.attention.heads import (
+    checked_length,
+    needed_max_length,
+    transpose,
+    transposed_times,
+)
 from models.attention.softmax import SoftmaxOperator, read_products
-from models.attention.synthetic_scores import SCORES, transposed_times, weights_of
+from models.attention.synthetic_scores import SCORES, weights_of
 from models.products import with_gradients
 
 
@@ -55,7 +59,6 @@ class SynthesizerOperator(SoftmaxOperator):
     def __init__(self, num_heads, use, seed, scores, mixture, **hyperparameters):
         super().__init__(num_heads, use, seed)
         self.synthetic = SCORES[scores](**hyperparameters)
-        self.hyperparameters = {"scores": scores, **hyperparameters}
         self.mixture = mixture
         needed = {"query": mixture or self.synthetic.needs_queries, "key": mixture}
         self.projections = tuple(
@@ -171,9 +174,6 @@ class SynthesizerOperator(SoftmaxOperator):
             *counted,
             *read_products(units // texts, length, length, size, reads, texts),
         ]
-
-    def get_config(self):
-        return {**self.hyperparameters, "mixture": self.mixture}
 
 
 def _is_shared(kernel):

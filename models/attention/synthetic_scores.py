@@ -11,7 +11,12 @@ import keras
 from keras import ops
 
 from common.fields import integer
-from models.attention.heads import num_earlier, transpose, transposed_product
+from models.attention.heads import (
+    num_earlier,
+    transpose,
+    transposed_product,
+    transposed_times,
+)
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
@@ -227,16 +232,6 @@ def weights_of(layer, num_heads: int, seed: int):
         )
 
     return add_weight
-
-
-def transposed_times(matrix, x):
-    """matrix^T x, for each head and text; either may be without the batch.
-
-    In one operation, and the small factor first, as in `models.attention.softmax`.
-    """
-    outer, of_x = ("bh"[4 - len(array.shape) :] for array in (matrix, x))
-    both = max(outer, of_x, key=len)
-    return ops.einsum(f"{of_x}qv,{outer}qk->{both}kv", x, matrix)
 
 
 def _rows(weight, num_queries, num_keys, position):

@@ -3,11 +3,10 @@
 import keras
 from keras import ops
 
-from models.attention.heads import MASKED, is_future, transpose
+from models.attention.heads import MASKED, is_future, transpose, transposed_times
 from models.attention.operator import Operator
 from models.attention.slot_decoding import SlotDecoding
 from models.attention.softmax import hide
-from models.attention.synthetic_scores import transposed_times
 from models.products import Product, with_gradients
 from models.seeds import derive_seed
 

@@ -31,8 +31,8 @@ class AdaptiveEmbedding(TokenEmbedding):
       ValueError: if the cutoffs do not part the ids.
     """
 
-    def __init__(self, vocabulary_size, hidden_dim, *args, cutoffs, **kwargs):
-        super().__init__(vocabulary_size, hidden_dim, *args, **kwargs)
+    def __init__(self, vocabulary_size, hidden_dim, *, cutoffs, **kwargs):
+        super().__init__(vocabulary_size, hidden_dim, **kwargs)
         self.cutoffs = list(cutoffs)
         bounds = [0, *self.cutoffs, vocabulary_size]
         if any(first >= last for first, last in zip(bounds, bounds[1:], strict=False)):
@@ -117,9 +117,6 @@ class AdaptiveEmbedding(TokenEmbedding):
     def _cluster_logits(self, x):
         table = ops.cast(self.clusters, x.dtype)
         return ops.cast(ops.matmul(x, ops.transpose(table)), "float32")
-
-    def get_config(self):
-        return {**super().get_config(), "cutoffs": self.cutoffs}
 
 
 def _log_sums(x, table, is_needed):

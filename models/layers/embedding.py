@@ -120,13 +120,3 @@ class TokenEmbedding(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return (*input_shape, self.hidden_dim)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "hidden_dim": self.hidden_dim,
-            "positions": self.positions,
-            "max_length": self.max_length,
-            "seed": self.seed,
-        }

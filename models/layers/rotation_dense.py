@@ -142,13 +142,3 @@ class RotationDense(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "depth": self.depth,
-            "num_depths": self.num_depths,
-            "fidelity": self.fidelity,
-            "seed": self.seed,
-        }

@@ -38,8 +38,8 @@ class TimeEvolvingAttention(Attention):
     See `Attention` for the others.
     """
 
-    def __init__(self, *args, evolves=True, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, *, evolves=True, **kwargs):
+        super().__init__(**kwargs)
         self.evolves = evolves
         self.query_dropout, self.key_dropout = (
             seeded_dropout(self.dropout, name, self.seed, dtype=self.dtype_policy)
@@ -216,9 +216,6 @@ class TimeEvolvingAttention(Attention):
         keys = self.by_head(keys, positions)
         keys, logs = self.operator.prepare_keys(keys, self.scale, mask, draw)
         return keys, masked(biases if logs is None else biases + logs, mask)
-
-    def get_config(self):
-        return {**super().get_config(), "evolves": self.evolves}
 
     def products(self, batch_size, length):
         """The projections, the biases and those of the operator."""

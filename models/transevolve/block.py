@@ -2,16 +2,39 @@
 
 import keras
 
-from models.layers.dense import seeded_dense
-from models.layers.feed_forward import FeedForward
+from models.attention.attention import Attentions
+from models.layers.dense import FeedForward, seeded_dense
 from models.layers.normalization import LayerNormalization
 from models.layers.rotation_dense import RotationDense
 from models.residual_step import EULER, RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
-from models.transevolve.attentions import ATTENTIONS
+from models.transevolve.attention import TimeEvolvingAttention
+from models.transevolve.literal import LiteralAttention
+from models.transevolve.no_attention import NoAttention
 
+ATTENTIONS = Attentions(
+    TimeEvolvingAttention,
+    softmax="factored",
+    layers={"literal": LiteralAttention, "none": NoAttention},
+)
 FEED_FORWARDS = ("dense", "rotation")
 EVOLUTIONS = ("none",)
+
+
+class StepReads:
+    """The reads of one position by a causal attention, each after the one before.
+
+    Attributes:
+      state: of the attention after the latest read.
+    """
+
+    def __init__(self, attention, state):
+        self.attention = attention
+        self.state = state
+
+    def __call__(self, number, values):
+        attended, self.state = self.attention.read_step(self.state, number, values)
+        return attended
 
 
 class TransEvolveBlock(keras.layers.Layer):
@@ -66,7 +89,6 @@ class TransEvolveBlock(keras.layers.Layer):
         self.evolution = evolution
         self.dropout = dropout
         self.positions = positions
-        self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.max_length = max_length
         self.seed = seed
@@ -89,13 +111,13 @@ class TransEvolveBlock(keras.layers.Layer):
             evolves=self.evolution is None,
             max_length=self.max_length,
             seed=derive_seed(self.seed, name),
-            dtype=self.dtype_policy,
+            dtype=self.dtype_policy.name,
             name=name,
         )
 
     def _per_depth(self, make, name, **options):
         return [
-            make(name=f"{name}_{depth}", dtype=self.dtype_policy, **options)
+            make(name=f"{name}_{depth}", dtype=self.dtype_policy.name, **options)
             for depth in range(self.num_depths)
         ]
 
@@ -137,13 +159,29 @@ class TransEvolveBlock(keras.layers.Layer):
             self.num_depths,
             fidelity=self.fidelity,
             seed=derive_seed(seed, name),
-            dtype=self.dtype_policy,
+            dtype=self.dtype_policy.name,
             name=name,
         )
 
     def _number(self, depth, stage):
         """Of the read of an attention's operator."""
         return depth * len(self.offsets) + stage
+
+    def _attend(self, depth, read, layers, training=None):
+        """The increment of an attention, of (batch, length, width).
+
+        Args:
+          read: function of the number of a read and of its values.
+          layers: what comes before it and after it, of all depths: normalisations,
+            projections and dropouts.
+        """
+        norm, project, drop = (of_depths[depth] for of_depths in layers)
+
+        def increment(x, stage):
+            attended = read(self._number(depth, stage), norm(x))
+            return drop(project(attended), training=training)
+
+        return increment
 
     def _feed_forward(self, depth, training=None):
         """The increment of the feed-forward, of (batch, length, width)."""
@@ -153,20 +191,3 @@ class TransEvolveBlock(keras.layers.Layer):
             return self.feed_forward_dropouts[depth](transformed, training=training)
 
         return increment
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_depths": self.num_depths,
-            "num_heads": self.num_heads,
-            "ffn_dim": self.ffn_dim,
-            "attention": self.attention_config,
-            "feed_forward": self.feed_forward,
-            "fidelity": self.fidelity,
-            "evolution": self.evolution,
-            "dropout": self.dropout,
-            "positions": self.positions,
-            "residual_step": self.residual_step,
-            "max_length": self.max_length,
-            "seed": self.seed,
-        }

@@ -4,8 +4,20 @@ import keras
 
 from models.layers.normalization import LayerNormalization
 from models.stack import DecoderStack
-from models.transevolve.block import TransEvolveBlock
-from models.transevolve.gain_and_bias import GainAndBias
+from models.transevolve.block import StepReads, TransEvolveBlock
+
+
+@keras.saving.register_keras_serializable("transevolve")
+class GainAndBias(keras.layers.Layer):
+    """x * gamma + beta, (..., width): a LayerNorm of what is already normalised."""
+
+    def build(self, input_shape):
+        shape = (input_shape[-1],)
+        self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones")
+        self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros")
+
+    def call(self, x):
+        return x * self.gamma + self.beta
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -20,8 +32,8 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
     See `TransEvolveBlock` for the arguments.
     """
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
         self.self_attention = self._attention("self_attention", "causal")
         self.self_norms = self._per_depth(LayerNormalization, "self_attention_norm")
         self.self_dropouts = self._dropouts("self_attention_dropout")
@@ -82,12 +94,8 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
           attend: function of the number of a read and of its values.
           attend_to_source: function of the number of a read.
         """
-
-        def from_target(x, stage):
-            values = self.self_norms[depth](x)
-            attended = attend(self._number(depth, stage), values)
-            projected = self.self_projections[depth](attended)
-            return self.self_dropouts[depth](projected, training=training)
+        layers = self.self_norms, self.self_projections, self.self_dropouts
+        from_target = self._attend(depth, attend, layers, training)
 
         def from_source(x, stage):
             attended = attend_to_source(self._number(depth, stage))
@@ -123,15 +131,10 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
         constants, source = source_cache
         state = self.self_attention.step(x, constants, cache, visible, position)
         from_source = self.cross_attention.read_source(x, source)
-
-        def attend(number, values):
-            nonlocal state
-            attended, state = self.self_attention.read_step(state, number, values)
-            return attended
-
+        attend = StepReads(self.self_attention, state)
         for depth in range(self.num_depths):
             x = self._depth(x, depth, attend, from_source.__getitem__)
-        return self.output_norm(x), state.cache
+        return self.output_norm(x), attend.state.cache
 
 
 @keras.saving.register_keras_serializable("transevolve")

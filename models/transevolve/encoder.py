@@ -6,7 +6,7 @@ from models.layers.normalization import LayerNormalization
 from models.layers.rotation_dense import RotationDense
 from models.products import with_gradients
 from models.stack import EncoderStack
-from models.transevolve.block import TransEvolveBlock
+from models.transevolve.block import StepReads, TransEvolveBlock
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -20,9 +20,8 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
     See `TransEvolveBlock` for the others.
     """
 
-    def __init__(self, *args, use="self", **kwargs):
-        super().__init__(*args, **kwargs)
-        self.use = use
+    def __init__(self, *, use="self", **kwargs):
+        super().__init__(**kwargs)
         self.attention = self._attention("attention", use)
         self.attention_norms = self._per_depth(LayerNormalization, "attention_norm")
         self.attention_dropouts = self._dropouts("attention_dropout")
@@ -76,19 +75,9 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
           depth: l, from 0.
           read: function of the number of a read and of its values.
         """
-        attend = self._attend(depth, read, training)
+        layers = self.attention_norms, self.output_projections, self.attention_dropouts
+        attend = self._attend(depth, read, layers, training)
         return self._step(x, (attend, self._feed_forward(depth, training)))
-
-    def _attend(self, depth, read, training):
-        """The increment of attention, of (batch, length, width)."""
-
-        def increment(x, stage):
-            values = self.attention_norms[depth](x)
-            attended = read(self._number(depth, stage), values)
-            attended = self.output_projections[depth](attended)
-            return self.attention_dropouts[depth](attended, training=training)
-
-        return increment
 
     def empty_cache(self, batch_size, beams):
         """What `step` keeps of earlier tokens: nothing yet."""
@@ -111,13 +100,8 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
           (batch, beams, width), and the cache with this position.
         """
         state = self.attention.step(x, constants, cache, visible, position)
-
-        def read(number, values):
-            nonlocal state
-            attended, state = self.attention.read_step(state, number, values)
-            return attended
-
-        return self._depths(x, read), state.cache
+        read = StepReads(self.attention, state)
+        return self._depths(x, read), read.state.cache
 
     def products(self, batch_size, length):
         """Matrix products of a training step, see `models.products`."""
@@ -134,9 +118,6 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
                 if isinstance(dense, RotationDense):
                     counted += dense.products()
         return counted
-
-    def get_config(self):
-        return {**super().get_config(), "use": self.use}
 
 
 @keras.saving.register_keras_serializable("transevolve")

@@ -35,8 +35,8 @@ class ProjectedAttention(Attention):
     See `Attention` for the other arguments and the methods.
     """
 
-    def __init__(self, *args, kernel_scale=1.0, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, *, kernel_scale=1.0, **kwargs):
+        super().__init__(**kwargs)
         self.kernel_scale = kernel_scale
 
     def build(self, x_shape, context_shape=None):
@@ -180,9 +180,6 @@ class ProjectedAttention(Attention):
 
     def _parts(self, x):
         return ops.split(x, x.shape[-1] // self.hidden_dim, axis=-1)
-
-    def get_config(self):
-        return {**super().get_config(), "kernel_scale": self.kernel_scale}
 
     def products(self, batch_size, length):
         """The projections and those of the operator."""

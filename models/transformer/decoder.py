@@ -2,7 +2,8 @@
 
 import keras
 
-from models.stack import DecoderStack, PreNormalized
+from models.layers.normalization import LayerNormalization
+from models.stack import DecoderStack
 from models.transformer.layer import TransformerLayer
 
 
@@ -10,8 +11,8 @@ from models.transformer.layer import TransformerLayer
 class TransformerDecoderLayer(TransformerLayer):
     """Causal self-attention, cross-attention, feed-forward. See `TransformerLayer`."""
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
         self.self_norm = self._norm("self_attention_norm")
         self.self_attention = self._attention("self_attention", "causal")
         self.self_dropout = self._dropout("self_attention_dropout")
@@ -119,7 +120,7 @@ class TransformerDecoderLayer(TransformerLayer):
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class TransformerDecoder(PreNormalized, DecoderStack):
+class TransformerDecoder(DecoderStack):
     """`num_layers` decoder layers in a row, and a closing LayerNorm."""
 
-    layer_class = TransformerDecoderLayer
+    layer_class, closing_norm = TransformerDecoderLayer, LayerNormalization

@@ -3,9 +3,10 @@
 import keras
 
 from models import reversible
+from models.layers.normalization import LayerNormalization
 from models.products import with_gradients
 from models.reversible import Increment
-from models.stack import EncoderStack, PreNormalized
+from models.stack import EncoderStack
 from models.transformer.layer import TransformerLayer
 
 
@@ -19,9 +20,8 @@ class TransformerEncoderLayer(TransformerLayer):
     See `TransformerLayer` for the others.
     """
 
-    def __init__(self, *args, use="self", **kwargs):
-        super().__init__(*args, **kwargs)
-        self.use = use
+    def __init__(self, *, use="self", **kwargs):
+        super().__init__(**kwargs)
         self.attention_norm = self._norm("attention_norm")
         self.attention = self._attention("attention", use)
         self.attention_dropout = self._dropout("attention_dropout")
@@ -132,15 +132,12 @@ class TransformerEncoderLayer(TransformerLayer):
             *with_gradients("contract", 1, 1, (tokens, ffn_dim, d)),
         ]
 
-    def get_config(self):
-        return {**super().get_config(), "use": self.use}
-
 
 @keras.saving.register_keras_serializable("transevolve")
-class TransformerEncoder(PreNormalized, EncoderStack):
+class TransformerEncoder(EncoderStack):
     """`num_layers` encoder layers in a row, 6 in the paper, and a closing LayerNorm."""
 
-    layer_class = TransformerEncoderLayer
+    layer_class, closing_norm = TransformerEncoderLayer, LayerNormalization
 
     def call(self, x, padding_mask=None, training=None, memory=None):
         if self.residuals is None or memory is not None:

@@ -3,8 +3,7 @@
 import keras
 
 from models.attention.attention import Attentions
-from models.layers.dense import seeded_dense
-from models.layers.feed_forward import FeedForward
+from models.layers.dense import FeedForward, seeded_dense
 from models.layers.normalization import LayerNormalization
 from models.residual_step import EULER, RESIDUAL_STEPS
 from models.seeds import derive_seed, seeded_dropout
@@ -57,7 +56,6 @@ class TransformerLayer(keras.layers.Layer):
         self.dropout = dropout
         self.norm = norm
         self.positions = positions
-        self.residual_step = residual_step
         self.offsets, self._step = RESIDUAL_STEPS[residual_step or EULER]
         self.kernel_scale = kernel_scale
         self.max_length = max_length
@@ -75,7 +73,7 @@ class TransformerLayer(keras.layers.Layer):
             kernel_scale=self.kernel_scale,
             max_length=self.max_length,
             seed=derive_seed(self.seed, name),
-            dtype=self.dtype_policy,
+            dtype=self.dtype_policy.name,
             name=name,
         )
 
@@ -138,18 +136,3 @@ class TransformerLayer(keras.layers.Layer):
             return self.feed_forward_dropout(self.feed_forward(x), training=training)
 
         return self._increment(self.feed_forward_norm, transform)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "ffn_dim": self.ffn_dim,
-            "attention": self.attention_config,
-            "dropout": self.dropout,
-            "norm": self.norm,
-            "positions": self.positions,
-            "residual_step": self.residual_step,
-            "kernel_scale": self.kernel_scale,
-            "max_length": self.max_length,
-            "seed": self.seed,
-        }

@@ -7,7 +7,7 @@ from models.products import with_gradients
 from models.transformer.attention import ProjectedAttention
 
 
-@keras.saving.register_keras_serializable("transevolve")
+@keras.saving.register_keras_serializable("transevolve", "TransformerNoAttention")
 class NoAttention(Unattending, ProjectedAttention):
     """Projections as they are; each layer returns its values unattended.
 

@@ -18,7 +18,7 @@ def attention_pair(width, heads, depths, causal=False, fidelity="paper", seed=0)
     pair = []
     for form in (LiteralAttention, TimeEvolvingAttention):
         use = "causal" if causal else "self"
-        layer = form(heads, "softmax", depths, use, fidelity=fidelity)
+        layer = form(num_heads=heads, num_depths=depths, use=use, fidelity=fidelity)
         layer.build((None, None, width))
         pair.append(layer)
     literal, factored = pair

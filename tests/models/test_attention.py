@@ -375,6 +375,8 @@ def test_its_config_makes_it_again(architecture, config):
     twin.build((None, None, WIDTH))
     twin.set_weights(layer.get_weights())
     assert twin.get_config() == described
+    name = keras.saving.get_registered_name(type(layer))
+    assert keras.saving.get_registered_object(name) is type(layer)
 
 
 @serving("self")

@@ -202,4 +202,4 @@ def test_redrawing_goes_through_the_draws():
 
 def test_a_feature_map_that_is_not_there():
     with pytest.raises(ValueError, match="feature_map must be one of"):
-        ProjectedAttention(2, "linear", feature_map="other")
+        ProjectedAttention(num_heads=2, operator="linear", feature_map="other")

@@ -162,7 +162,7 @@ def test_gradients_are_finite_and_equal_past_the_guard():
 @pytest.mark.parametrize("form", ["literal", "factored"])
 def test_attention_builds_when_called(form):
     forms = {"literal": LiteralAttention, "factored": TimeEvolvingAttention}
-    layer = forms[form](2, "softmax")
+    layer = forms[form](num_heads=2)
     x = np.ones((1, 3, 8), "float32")
     assert layer.read(layer(x, x), 0, x).shape == (1, 3, 8)
 

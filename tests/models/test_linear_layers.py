@@ -122,7 +122,12 @@ def weighted(map_, layer, queries, keys, biases, values, real, causal):
 def time_evolving(map_, use, fidelity="paper"):
     """A layer, its kernels in float64, and the root of the scale of its scores."""
     layer = TimeEvolvingAttention(
-        HEADS, "linear", DEPTHS, use, fidelity=fidelity, **map_.arguments
+        num_heads=HEADS,
+        operator="linear",
+        num_depths=DEPTHS,
+        use=use,
+        fidelity=fidelity,
+        **map_.arguments,
     )
     layer.build((None, None, WIDTH))
     randomize(layer)
@@ -190,7 +195,9 @@ def test_gradients_of_time_evolving(map_, use):
 
 def linear_transformer(map_, use):
     """A layer, and its kernels in float64, scaled where it scales what they give."""
-    layer = ProjectedAttention(HEADS, "linear", use=use, **map_.arguments)
+    layer = ProjectedAttention(
+        num_heads=HEADS, operator="linear", use=use, **map_.arguments
+    )
     layer.build((None, None, WIDTH))
     kernels = [numpy(weight).astype("float64") for weight in layer.weights]
     query, key, value = np.split(np.concatenate(kernels, axis=1), 3, axis=1)
@@ -219,12 +226,12 @@ def test_the_linear_transformer(map_, use):
 @pytest.mark.parametrize("map_", [Elu(), Dpfp(1), Dpfp(3)])
 def test_without_time_it_is_the_linear_transformer(map_):
     """One depth of one head, whose head has as many numbers: it is twice as wide."""
-    evolving = TimeEvolvingAttention(1, "linear", **map_.arguments)
+    evolving = TimeEvolvingAttention(num_heads=1, operator="linear", **map_.arguments)
     evolving.build((None, None, WIDTH))
     evolving.time_coefficients.assign(0 * evolving.time_coefficients)
     kernels = evolving.query_kernel, evolving.key_kernel
     query, key = (evolving.scale**0.5 * numpy(kernel) for kernel in kernels)
-    linear = ProjectedAttention(1, "linear", **map_.arguments)
+    linear = ProjectedAttention(num_heads=1, operator="linear", **map_.arguments)
     linear.build((None, None, 2 * WIDTH))
     kernel = np.concatenate([query, key, np.eye(WIDTH, 2 * WIDTH)], axis=1)
     wider = (0, WIDTH)

@@ -18,8 +18,8 @@ BATCH, LENGTH, WIDTH, HEADS = 2, 9, 16, 2
 
 def make(max_length=LENGTH, projected_length=5, **options):
     layer = ProjectedAttention(
-        HEADS,
-        "linformer",
+        num_heads=HEADS,
+        operator="linformer",
         max_length=max_length,
         projected_length=projected_length,
         **options,
@@ -34,7 +34,7 @@ def text(length=LENGTH):
 
 
 def test_with_as_many_sums_as_keys_and_identities_it_is_softmax():
-    softmax = ProjectedAttention(HEADS, "softmax")
+    softmax = ProjectedAttention(num_heads=HEADS)
     softmax.build((None, None, WIDTH))
     layer = make(projected_length=LENGTH)
     for projection in ("key_projection", "value_projection"):

@@ -24,8 +24,8 @@ CASES = [
 
 def build(name, use, hyperparameters):
     layer = ProjectedAttention(
-        HEADS,
-        name,
+        num_heads=HEADS,
+        operator=name,
         use=use,
         max_length=LENGTH,
         **{**OPERATORS[name].variants[""], **hyperparameters},

@@ -6,8 +6,8 @@ import pytest
 from keras import ops
 
 from models.attention import causal_chunks, linear
+from models.attention.feature_maps import SineFeatures
 from models.attention.heads import masked, merge_heads, split_heads
-from models.attention.sine_features import SineFeatures
 from tests.models.builders import at_once, numpy
 from tests.models.dense import masked_softmax
 from tests.models.dense import rfa as definition

@@ -168,7 +168,11 @@ def test_weights_stay_float32_where_a_model_computes_in_bfloat16():
     outputs = []
     for dtype in ("float32", "mixed_bfloat16"):
         layer = ProjectedAttention(
-            HEADS, "state-space", 1, "causal", dtype=dtype, states=16
+            num_heads=HEADS,
+            operator="state-space",
+            use="causal",
+            dtype=dtype,
+            states=16,
         )
         layer.build(x.shape)
         attended = layer.read(layer(x, x), 0, None)

@@ -38,7 +38,7 @@ def make(scores, mixture=False, use="self", length=LENGTH):
 
 def attention(scores, layer=ProjectedAttention, **options):
     options = {"max_length": LENGTH, **hyperparameters(scores), **options}
-    layer = layer(HEADS, "synthesizer", **options)
+    layer = layer(num_heads=HEADS, operator="synthesizer", **options)
     layer.build((None, None, WIDTH))
     return randomize(layer)
 

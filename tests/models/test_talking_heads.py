@@ -17,7 +17,7 @@ BATCH, LENGTH, WIDTH, HEADS = 2, 9, 16, 4
 
 
 def make(operator="talking-heads", use="self", **options):
-    layer = ProjectedAttention(HEADS, operator, use=use, **options)
+    layer = ProjectedAttention(num_heads=HEADS, operator=operator, use=use, **options)
     layer.build((None, None, WIDTH))
     return layer
 

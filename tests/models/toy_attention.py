@@ -36,6 +36,3 @@ class CosineOperator(SoftmaxOperator):
     def prepare_keys(self, keys, scale, mask=None, draw=None):
         keys, logs = super().prepare_keys(keys, scale, mask)
         return ops.normalize(keys, axis=-1), logs
-
-    def get_config(self):
-        return {"temperature": self.first_temperature}

@@ -1,0 +1,150 @@
+"""What an operator has besides, to decode: one position after the other."""
+
+import abc
+
+from keras import ops
+
+from models.attention.cache import State
+from models.attention.heads import merge_heads
+from models.attention.operator import STATES
+
+
+class Decoding(abc.ABC):
+    """What an `Operator` has besides, to decode one position at a time.
+
+    Sizes are (batch, heads, beams, size), for all beams of a sentence. Queries and keys
+    are prepared.
+    """
+
+    can_decode = True
+
+    @abc.abstractmethod
+    def empty_cache(self, batch_size, beams, key_size, size, num_reads, dtype):
+        """What `step` keeps of earlier tokens, none yet: any nesting of tuples and
+        lists of the leaves of `models.attention.cache`."""
+
+    def further_inputs_of_step(self, x, position) -> tuple:
+        """As `Operator.further_inputs`, of one position, a scalar."""
+        return self.further_inputs(x, x)
+
+    def inputs_of_step(self, queries, keys, further=()) -> tuple:
+        """As `Operator.inputs`, of one position."""
+        return self.inputs(queries, keys, further)
+
+    @abc.abstractmethod
+    def step(self, inputs, biases, cache, visible):
+        """What the reads of one position share; its attribute `cache` is the next.
+
+        Args:
+          inputs: as `Operator.make` takes them, with `further_inputs_of_step`.
+          biases: (batch, heads, beams, reads).
+          visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
+        """
+
+    @abc.abstractmethod
+    def read_step(self, state, number, values):
+        """What a read gives, (batch, beams, d), of values likewise; the next state."""
+
+
+class RecurrentDecoding(Decoding):
+    """Decoding by a `State` of each read, in float32, which each position advances.
+
+    What `step` returns has a list of them in its attribute `cache`.
+    """
+
+    def read_step(self, state, number, values):
+        """See `Decoding.read_step`."""
+        batch, beams, width = ops.shape(values)
+        shape = (batch, beams, self.num_heads, width // self.num_heads)
+        new = ops.reshape(ops.cast(values, "float32"), shape)
+        past = state.cache[number].value
+        attended, past = self.advance(state, number, past, new)
+        attended = ops.reshape(attended, (batch, beams, width))
+        cache = list(state.cache)
+        cache[number] = State(past)
+        return ops.cast(attended, values.dtype), state._replace(cache=cache)
+
+    @abc.abstractmethod
+    def advance(self, step, number, past, values):
+        """What a read gives, as the values are; and its state after the position.
+
+        Args:
+          step: of `step`.
+          past: the read's state before the position.
+          values: float32 (batch, beams, heads, size).
+        """
+
+
+class Carrying(RecurrentDecoding):
+    """What an `Operator` of queries and keys as features has besides, whose states in
+    decoding may come from a text before: see `models.attention.memory`."""
+
+    memory = STATES
+
+    @abc.abstractmethod
+    def keys_of(self, memory) -> tuple:
+        """The keys that stand for states: one a feature, which has that feature alone.
+
+        Args:
+          memory: the states of each read, (batch, heads, f, …).
+
+        Returns:
+          Their biases, (batch, heads, f, reads), `MASKED` where nothing is remembered;
+          and their values, a list of (batch, heads, f, size).
+        """
+
+    def after_features(self, inputs: tuple, count: int) -> tuple:
+        """The inputs of `make`, with so many such keys before the others."""
+        queries, keys = inputs
+        return queries, after_identity(keys, count)
+
+    @abc.abstractmethod
+    def left_by(self, parts, biases, values):
+        """The state after a read, a `models.attention.cache.State` of one beam.
+
+        Args:
+          parts: of the operator.
+          biases: b of the read, (batch, heads, m, 1).
+          values: (batch, heads, m, size).
+        """
+
+
+def after_identity(keys, count: int):
+    """Keys (batch, heads, m, f) after the rows of the identity."""
+    batch, heads, _, features = ops.shape(keys)
+    identity = ops.broadcast_to(
+        ops.eye(count, dtype=keys.dtype), (batch, heads, count, features)
+    )
+    return ops.concatenate([identity, keys], axis=2)
+
+
+class SourceDecoding(Decoding):
+    """What an `Operator` has that decodes and serves as cross-attention, too."""
+
+    @abc.abstractmethod
+    def source_cache(self, keys, biases, mask, values):
+        """What cross-attention keeps of a source.
+
+        Args:
+          biases: (batch, heads, m, reads), `MASKED` at padding.
+          mask: bool (batch, m), true at real tokens; None if all are real.
+          values: (batch, heads, m, size), those of all reads.
+        """
+
+    @abc.abstractmethod
+    def read_source(self, queries, cache):
+        """What each read gives, a list of (batch, beams, d)."""
+
+
+def each_read(attended, dtype) -> list:
+    """What each read gives, (batch, beams, d), of all that is attended, (batch, heads,
+    reads, beams, size)."""
+    reads = attended.shape[2]
+    return [
+        merge_heads(ops.cast(attended[:, :, number], dtype)) for number in range(reads)
+    ]
+
+
+def beams_first(x):
+    """float32 (batch, beams, heads, size) of (batch, heads, beams, size)."""
+    return ops.einsum("bhns->bnhs", ops.cast(x, "float32"))
