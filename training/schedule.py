@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 
+@keras.saving.register_keras_serializable("transevolve")
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """lr = lr_max / sqrt(d) * min(step^-0.5, step * warmup^-1.5), steps from 1.
 
@@ -30,7 +31,15 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         factor = ops.minimum(step**-0.5, step * self.warmup_steps**-1.5)
         return self.learning_rate_max * self.hidden_dim**-0.5 * factor
 
+    def get_config(self):
+        return {
+            "learning_rate_max": self.learning_rate_max,
+            "hidden_dim": self.hidden_dim,
+            "warmup_steps": self.warmup_steps,
+        }
 
+
+@keras.saving.register_keras_serializable("transevolve")
 class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """A rate that grows linearly to its highest value, then falls to 0 as a cosine does
     (Loshchilov and Hutter 2017), as language models are often trained.
@@ -53,6 +62,13 @@ class CosineSchedule(keras.optimizers.schedules.LearningRateSchedule):
         share = ops.clip((step - self.warmup_steps) / left, 0.0, 1.0)
         falling = (1 + ops.cos(math.pi * share)) / 2
         return self.learning_rate_max * ops.minimum(step / self.warmup_steps, falling)
+
+    def get_config(self):
+        return {
+            "learning_rate_max": self.learning_rate_max,
+            "warmup_steps": self.warmup_steps,
+            "steps": self.steps,
+        }
 
 
 def make_schedule(settings, hidden_dim: int):

@@ -52,3 +52,11 @@ def test_a_cosine_needs_the_number_of_steps():
         configuration.check(config)
     config.train.steps = 100
     configuration.check(config)
+
+
+@pytest.mark.parametrize(
+    "schedule", [WarmupSchedule(0.5, 256, 8000), CosineSchedule(0.1, 20, 500)]
+)
+def test_config_round_trip(schedule):
+    twin = type(schedule).from_config(schedule.get_config())
+    assert float(twin(123)) == float(schedule(123))
