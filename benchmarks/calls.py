@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import alone, models
+from benchmarks.traced_products import Product, products
 from common.errors import UserError, check_known
 from configs import char_imdb, multi30k
 from models import (
@@ -24,7 +25,6 @@ from models import (
     variants,
 )
 from models.convert import fold_rotations
-from models.products import Product
 from tasks import translation
 from tasks.classification import ClassificationTask
 from tasks.task import Task
@@ -66,7 +66,7 @@ class Prepared:
       call: makes one call.
       bytes: what the call takes of memory beside the weights, predicted; 0 if unknown.
       parameters: that count.
-      products: matrix products of a training step; none where the model states none.
+      products: matrix products of a step; none where no TensorFlow graph of it is here.
       close: ends what the calls need.
       not_run: why no more calls can be made.
       steps: that a call takes.
@@ -151,13 +151,13 @@ def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepar
         }
         return _in_own_process(start("benchmarks.pytorch:calls", config, *shape))
     make = _training if setting.mode == "train" else _inference
-    call, steps, num_bytes, model = make(name, setting, *shape)
+    call, steps, graph, model = make(name, setting, *shape)
+    num_bytes = predicted_bytes(graph) if graph else 0
     # Certainly: where memory runs out, the system may end the process.
     if short := shortage(num_bytes, make_strategy("one_device"), certain=True):
         return Prepared(not_run=short)
-    products = models.products(model, *shape)
-    parameters = count_parameters(model)
-    return Prepared(call, num_bytes, parameters, products, steps=steps)
+    traced = products(graph) if graph else ()
+    return Prepared(call, num_bytes, count_parameters(model), traced, steps=steps)
 
 
 def _in_own_process(answers):
@@ -201,11 +201,11 @@ def _build(name, setting, length):
 
 def _training(name, setting, batch_size, length):
     trainer, iterator = make_trainer(name, setting, batch_size, length)
-    steps, num_bytes = trainer.steps_per_loop, 0
+    steps, graph = trainer.steps_per_loop, None
     if not BY_JAX:
         steps = 1
-        num_bytes = trainer.update_bytes(iterator.element_spec, (batch_size, length))
-    return lambda: trainer.train(iterator, steps), steps, num_bytes, trainer.model
+        graph = trainer.update_graph(iterator.element_spec, (batch_size, length))
+    return lambda: trainer.train(iterator, steps), steps, graph, trainer.model
 
 
 def _inference(name, setting, batch_size, length):
@@ -215,14 +215,14 @@ def _inference(name, setting, batch_size, length):
         del inputs[1:]
     folded = fold_rotations(model)
     if BY_JAX:
-        return _forward_by_jax(folded, inputs), 1, 0, model
+        return _forward_by_jax(folded, inputs), 1, None, model
     inputs = [tf.constant(x) for x in inputs]
     forward = tf.function(
         lambda *inputs: folded(*inputs, training=False),
         jit_compile=setting.xla,
     )
-    num_bytes = predicted_bytes(forward.get_concrete_function(*inputs).graph)
-    return lambda: forward(*inputs).numpy(), 1, num_bytes, model
+    graph = forward.get_concrete_function(*inputs).graph
+    return lambda: forward(*inputs).numpy(), 1, graph, model
 
 
 def _forward_by_jax(model, inputs):

@@ -8,7 +8,6 @@ from models import (
     variants,
 )
 from models.classifier import SequenceClassifier
-from models.products import Product
 
 BASELINE = "transformer"
 LITERAL, UNATTENDED = "-literal", "-none"
@@ -61,10 +60,3 @@ def build(
     """Makes a model of those names, at a size of `SIZES`, for texts of a length."""
     config = model_config(name, size, causal)
     return build_classifier(config, VOCABULARY_SIZE, NUM_CLASSES, max_length=length)
-
-
-def products(model, batch_size: int, length: int) -> list[Product]:
-    """The matrix products that a classifier's encoder states, if it does."""
-    is_classifier = isinstance(model, SequenceClassifier)
-    stated = is_classifier and getattr(model.encoder, "products", None)
-    return stated(batch_size, length) if stated else []

@@ -1,5 +1,6 @@
 """The matrix products of a training step, each alone, beside the whole step."""
 
+import functools
 import itertools
 import statistics
 from collections.abc import Iterator
@@ -8,11 +9,9 @@ import tensorflow as tf
 
 from benchmarks.calls import Setting, check, prepare
 from benchmarks.timing import interleave
-from common.errors import UserError
-from models.products import Product
+from benchmarks.traced_products import Product
 
 STEP = "training step"
-SIDES = (("a", "left"), ("b", "right"))
 
 
 def measure(
@@ -29,7 +28,7 @@ def measure(
     together. float32; arguments as for `speed.measure`.
 
     Raises:
-      UserError: if a model is unknown, or states no products.
+      UserError: if a model is unknown.
     """
     setting = Setting(size=size)
     check(names, setting)
@@ -41,8 +40,6 @@ def measure(
         if prepared.not_run:
             yield {**row, "not_run": prepared.not_run}
             continue
-        if not prepared.products:
-            raise UserError(f"--models: {name}: its encoder states no products")
         calls = {product: _alone(product) for product in prepared.products}
         title = f"{name}, {length} tokens"
         seconds = interleave({**calls, STEP: prepared.call}, rounds, title)
@@ -71,10 +68,11 @@ def measure(
 
 def _alone(product: Product):
     """A function that makes one call of the product, on random numbers."""
-    a, b, c = product.sizes
-    flags = {f"transpose_{x}": product.transposed == side for x, side in SIDES}
-    left = (b, a) if flags["transpose_a"] else (a, b)
-    right = (c, b) if flags["transpose_b"] else (b, c)
-    left, right = (tf.random.normal((product.batch, *shape)) for shape in (left, right))
-    multiply = tf.function(lambda: tf.matmul(left, right, **flags)[0, 0, 0])
-    return lambda: multiply().numpy()
+    factors = [tf.random.normal(shape) for shape in product.shapes]
+    if product.equation:
+        multiply = functools.partial(tf.einsum, product.equation)
+    else:
+        flags = zip(("transpose_a", "transpose_b"), product.transposed, strict=True)
+        multiply = functools.partial(tf.matmul, **dict(flags))
+    call = tf.function(lambda: tf.reshape(multiply(*factors), [-1])[0])
+    return lambda: call().numpy()

@@ -29,9 +29,7 @@ class Architecture(NamedTuple):
     `num_heads`, `ffn_dim`, `dropout`, `seed`, those of `fields`, and Keras's own. An
     encoder is called with (batch, length, width) and a padding mask, and gives the same
     shape. With attention it also takes `max_length`, see `Attention`, and `use`, "self"
-    or "causal". If it has a method
-    `products(batch_size, length)`, its operations are counted. A decoder has the
-    methods of `models.stack.DecoderStack`.
+    or "causal". A decoder has the methods of `models.stack.DecoderStack`.
 
     Attributes:
       encoder: layer class.

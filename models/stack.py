@@ -2,7 +2,6 @@
 
 import keras
 
-from models.products import merged
 from models.seeds import derive_seed
 
 
@@ -123,11 +122,6 @@ class EncoderStack(Stack):
     def constants(self):
         """What `step` needs that no token changes."""
         return [layer.attention.constants() for layer in self.layers]
-
-    def products(self, batch_size, length):
-        """Matrix products of a training step, see `models.products`."""
-        each = (layer.products(batch_size, length) for layer in self.layers)
-        return merged(product for products in each for product in products)
 
 
 class DecoderStack(Stack):

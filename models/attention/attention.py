@@ -55,9 +55,6 @@ class Attention(AttentionKind, keras.layers.Layer):
         cache = attention.source_cache(context, values, padding_mask)
         attended = attention.read_source(x, cache)    a list, one a read
 
-    Its matrix products as self-attention, for operation counts, are
-    `attention.products(batch_size, length)`, a list of `models.products.Product`.
-
     Class attributes: of `AttentionKind`, for a layer that is registered as an attention
     of its own.
 

@@ -214,18 +214,6 @@ class BigBirdOperator(DividedOperator):
         x = ops.reshape(x, (batch, heads, number, self.block, size))
         return joined(x, length)
 
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`."""
-        first = min(length, self.global_blocks * self.block)
-        columns = self.block * self._num_met(blocks.count(length, self.block))
-        sizes = key_size, size, max(reads, 1)
-        return [
-            *BlockSoftmax(1, first, length).products(units, first, *sizes),
-            *BlockSoftmax(1, self.block, columns).products(
-                units, length - first, *sizes
-            ),
-        ]
-
 
 def _places(met, batch, heads, number):
     """The blocks that are met among those of all texts and heads, (places,)."""

@@ -31,19 +31,14 @@ class BlockSoftmax(SoftmaxOperator):
 
     Args:
       block: queries of a block.
-      num_columns: of each, to count products.
     """
 
-    def __init__(self, num_heads, block, num_columns=None):
+    def __init__(self, num_heads, block):
         super().__init__(num_heads, "self", 0)
         self.block = block
-        self.num_columns = num_columns
 
     def rows(self, x, num_keys):
         return cut(x, count(ops.shape(x)[2], self.block), self.block)
 
     def joined_rows(self, x, num_queries, num_keys):
         return joined(x, num_queries)
-
-    def layout(self, length):
-        return count(length, self.block), self.block, self.num_columns

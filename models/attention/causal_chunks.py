@@ -51,15 +51,6 @@ def earlier(x):
     return order[None, :] < order[:, None]
 
 
-def triangles(count):
-    """Of the products over so many chunks: [(rows of a product, products)]."""
-    if _is_few(count):
-        return [(count, 1)]
-    size = chunk_size(count)
-    groups = -(-count // size)
-    return [(size, groups), *triangles(groups)]
-
-
 def _summed(x, decays, after):
     batch, heads, count, *inner = ops.shape(x)
     rows = ops.reshape(x, (batch, heads, count, -1))

@@ -6,7 +6,7 @@ from keras import initializers, ops
 
 from common.fields import boolean, fail, integer, optional
 from models.attention.cache import State
-from models.attention.causal_chunks import chunk_size, chunks
+from models.attention.causal_chunks import chunks
 from models.attention.decoding import Carrying, after_identity, beams_first
 from models.attention.feature_maps import FEATURE_MAPS, Tanh, variants
 from models.attention.feature_operator import FeatureOperator
@@ -20,7 +20,6 @@ from models.attention.heads import (
 )
 from models.attention.propagation import states_after, states_before, steps
 from models.layers.dense import linear
-from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 MAPS = {**FEATURE_MAPS, "tanh": Tanh}
@@ -281,56 +280,6 @@ class DeltaOperator(Carrying, FeatureOperator):
             after = after + before - removed
         return State(ops.cast(after, "float32")[:, None])
 
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`; the solve is none of them."""
-        (width, heads), reads = self.strength_kernel.shape, max(reads, 1)
-        f, c = self.feature_map.num_features, chunk_size(length)
-        count = -(-length // c)
-
-        def product(name, *sizes, calls=1, batch=units * count, training_only=False):
-            return Product(name, calls, batch, sizes, training_only=training_only)
-
-        def applied(name, columns, calls, training_only):
-            """N, R and P and the states between these, or all transposed."""
-            options = {"calls": calls, "training_only": training_only}
-            return [product(f"{name}: N x", c, c, columns, **options)] + passed(
-                name, columns, **options
-            )
-
-        def passed(name, columns, **options):
-            if count == 1:
-                return []
-            pairs = 2 * units * sum(_halves(count))
-            return [
-                product(f"{name}: P^T x", f, c, columns, **options),
-                product(f"{name}: states", f, f, columns, **options, batch=pairs),
-                product(f"{name}: R S", c, f, columns, **options),
-            ]
-
-        rank, last = reads * size, {"training_only": True}
-        counted = [
-            *self.feature_map.products(units * length),
-            *with_gradients("strengths", 1, 1, (units // heads * length, width, heads)),
-            product("Q K^T and K K^T", c, f, c, calls=2),
-            product("W, P and what R takes", c, c, f, calls=3),
-            product("N", c, c, c),
-            *applied("read", size, reads, False),
-            *applied("read transposed", size, reads, True),
-            product("gradient: within chunks", c, c, rank, calls=4, **last),
-            product("gradient: outer products", c, rank, c, calls=2, **last),
-            product("gradient: K K^T again", c, f, c, **last),
-            product("gradient: features", c, c, f, calls=3, **last),
-        ]
-        if count > 1:
-            steps_made = units * sum(_halves(count))
-            counted += [
-                product("A", f, c, f),
-                product("A of several", f, f, f, batch=steps_made),
-                product("gradient: states", c, f, rank, calls=7, **last),
-                product("gradient: passed", f, f, rank, batch=4 * steps_made, **last),
-            ]
-        return counted
-
 
 class Step(NamedTuple):
     """What the reads of a position share, and the cache.
@@ -369,10 +318,3 @@ def _solved(products):
     one = ops.cast(places == places[:, None], lower.dtype)
     one = ops.broadcast_to(one, ops.shape(lower))
     return ops.cast(ops.solve_triangular(lower + one, one, lower=True), products.dtype)
-
-
-def _halves(count):
-    """Pairs on each level of `propagation.steps` over so many chunks."""
-    while count > 2:
-        count = (count + 1) // 2
-        yield count

@@ -14,7 +14,6 @@ from keras import ops
 from common.fields import boolean, choice, integer, optional
 from models.attention.heads import transpose
 from models.gradients import custom_gradient
-from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 KERNELS = ("softmax", "relu")
@@ -76,10 +75,6 @@ class FeatureMap(abc.ABC):
           (..., f), and (..., 1), or None where the factor is 1.
         """
         return self.queries(x, draw), None
-
-    def products(self, rows: int) -> list[Product]:
-        """Matrix products for so many queries and as many keys."""
-        return []
 
 
 class Elu(FeatureMap):
@@ -221,11 +216,6 @@ class Favor(FeatureMap):
             self.passes.assign(self.passes + 1)
         return draw
 
-    def products(self, rows):
-        """See `FeatureMap`; the random vectors are constants and have no gradient."""
-        sizes = (rows, self.size, self.num_features)
-        return with_gradients("random features", 2, 1, sizes, "right")[:2]
-
     def _project(self, x, draw):
         # In float32: an error of the exponent is a factor of the feature.
         x = ops.cast(x, "float32")
@@ -288,12 +278,6 @@ class SineFeatures(FeatureMap):
         # In float32: an error of an angle is one of the feature.
         x, deviation = (ops.cast(array, "float32") for array in (x, self.deviation))
         return _waves(x, deviation, ops.convert_to_tensor(self.vectors))
-
-    def products(self, rows):
-        """See `FeatureMap`; the random vectors are constants and have no gradient."""
-        num_vectors, size = self.vectors.shape
-        sizes = (rows, size, num_vectors)
-        return with_gradients("random features", 2, 1, sizes, "right")[:2]
 
 
 FEATURE_MAPS = {"elu1": Elu, "dpfp": Dpfp, "favor": Favor}

@@ -2,7 +2,7 @@
 
 from keras import initializers, ops
 
-from models.attention.causal_chunks import chunk_size, chunks
+from models.attention.causal_chunks import chunks
 from models.attention.heads import (
     MASKED,
     after_earlier,
@@ -13,7 +13,6 @@ from models.attention.heads import (
 from models.attention.rfa import RfaOperator
 from models.attention.signed_sums import shares
 from models.layers.dense import linear
-from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 # Where a gate's argument stops. Beyond, float32 would not tell the gate from 0 or 1,
@@ -114,14 +113,3 @@ class GatedRfaOperator(RfaOperator):
         ones = ops.cast(ops.ones_like(queries[..., :1]), weights.dtype)
         parts = self.make((ones, shares(keys, decays), decays), weights.shape[-1])
         return self.times(parts, weights)
-
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`. Of D w, those within chunks are counted."""
-        width, heads = self.gate_kernel.shape
-        chunk = chunk_size(length)
-        mass = (chunk, chunk, max(reads, 1))
-        return [
-            *super().products(units, length, key_size, size, reads),
-            *with_gradients("gates", 1, 1, (units // heads * length, width, heads)),
-            Product("D w", 1, units * -(-length // chunk), mass),
-        ]

@@ -10,11 +10,9 @@ from keras import ops
 from models.attention import safe_sums
 from models.attention.causal_chunks import (
     CHUNK,
-    chunk_size,
     chunks,
     sums_after,
     sums_before,
-    triangles,
 )
 from models.attention.feature_maps import FEATURE_MAPS, variants
 from models.attention.feature_operator import FeatureOperator
@@ -28,7 +26,6 @@ from models.attention.heads import (
 )
 from models.attention.operator import DividedOperator
 from models.attention.state_decoding import StateDecoding
-from models.products import Product, with_gradients
 
 # What K x is made of: the matrix P = phi(Q) phi(K)^T, phi(Q) times sums, or both, P
 # within causal chunks and the sums of the chunks before.
@@ -153,51 +150,6 @@ class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
 
     def _joined_rows(self, x, num_queries, num_keys):
         return joined(x, num_keys)[:, :, num_earlier(num_queries, num_keys) :]
-
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`."""
-        features, reads = self.feature_map.num_features, max(reads, 1)
-        rank = reads * (size + 1)
-        form = form_of(length, length, features, rank, self.causal)
-        chunk = length if form == SHORT else chunk_size(length)
-        count = -(-length // chunk)
-        made, by_sums, within = [], [], []
-        if form != SUMS:
-            sizes = (chunk, features, chunk)
-            made = with_gradients("P", 1, units * count, sizes, "right")
-        counted = [*self.feature_map.products(units * length), *made]
-        # By a read's values, by all weights, and for the gradient by all factors.
-        for name, calls, columns, transposed_only in (
-            ("values", reads, size, False),
-            ("weights", 1, reads, False),
-            ("factors", 1, rank, True),
-        ):
-            if form != SUMS:
-                sizes = (chunk, chunk, columns)
-                within = [Product("P x", calls, units * count, sizes)]
-            if form != SHORT:
-                by_sums = [
-                    Product("sums", calls, units, (features, length, columns), "left"),
-                    Product("times sums", calls, units, (length, features, columns)),
-                ]
-            if form == CHUNKS:
-                by_sums += [
-                    Product("before", calls, units * n, (k, k, features * columns))
-                    for k, n in triangles(count)
-                ]
-            if transposed_only:  # P's gradient, and both ways by sums
-                sizes = (chunk, columns, chunk)
-                within = within and [Product("P", 1, units * count, sizes, "right")]
-            for way in ("", " transposed"):
-                each = by_sums if way and transposed_only else [*within, *by_sums]
-                counted += [
-                    one._replace(
-                        name=f"{name}: {one.name}{way}",
-                        training_only=bool(way) or transposed_only,
-                    )
-                    for one in each
-                ]
-        return counted
 
 
 def form_of(num_queries, num_keys, features: int, columns: int, causal: bool) -> str:

@@ -11,7 +11,6 @@ from models.attention.heads import (
     transposed_times,
 )
 from models.attention.operator import Operator
-from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 
@@ -108,23 +107,6 @@ class LinformerOperator(Operator):
             transposed_times(slopes, queries),
             ops.einsum("bhkc,bhmc->km", transposed_times(weights, left), right),
         )
-
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`."""
-        k, reads = self.projected_length, max(reads, 1)
-        rank = reads * size
-        return [
-            *with_gradients("G K", 1, units, (k, length, key_size)),
-            *with_gradients("Q (G K)^T", 1, units, (length, key_size, k), "right"),
-            Product("F x", reads, units, (k, length, size)),
-            Product("K x", reads, units, (length, k, size)),
-            Product("F x: gradient", reads, units, (k, length, size), "left", True),
-            Product("x: gradient", reads, units, (length, k, size), "left", True),
-            Product("F right", 1, units, (k, length, rank), "", True),
-            Product("K: gradient", 1, units, (length, rank, k), "right", True),
-            Product("K^T left", 1, units, (k, length, rank), "left", True),
-            Product("F: gradient", 1, units, (k, rank, length), "right", True),
-        ]
 
 
 # A product of a matrix that all texts and heads share, and its gradient, is one.

@@ -4,7 +4,6 @@ import abc
 from collections.abc import Mapping
 
 from common.fields import Field
-from models.products import Product
 
 USES = ("self", "causal", "cross")
 STATES, POSITIONS = "states", "positions"
@@ -198,16 +197,6 @@ class Operator(AttentionKind, abc.ABC):
         Args:
           left: (batch, heads, n, rank), collected over all reads.
           right: (batch, heads, m, rank).
-        """
-
-    @abc.abstractmethod
-    def products(self, units: int, length: int, key_size, size, reads) -> list[Product]:
-        """Matrix products of a training step as self-attention, `models.products`.
-
-        Args:
-          units: of batch and heads together.
-          key_size, size: of a head's keys and values.
-          reads: how many times it is read.
         """
 
 

@@ -17,7 +17,6 @@ from models.attention.heads import (
 from models.attention.operator import DividedOperator
 from models.attention.sorted_chunks import joined, taken, with_chunk_before
 from models.gradients import custom_gradient
-from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 # Added to |q|^2: a query of zeros then is a key of zeros.
@@ -192,23 +191,6 @@ class ReformerOperator(DividedOperator):
         scores = ops.where(sorted_chunks.met(codes, reach), scores, MASKED)
         maxima = ops.max(taken(largest(scores, axis=-1), places), axis=2)
         return ops.exp(scores - taken(maxima, tokens)), queries, keys, tokens, places
-
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`."""
-        chunks, rows, columns = sorted_chunks.layout(length, self.chunk)
-        groups, reads = units * self.rounds * chunks, max(reads, 1)
-        rank = reads * (size + 1)
-        halves = [self.rounds * count // 2 for count in self.bucket_counts]
-        back = (columns, rows, size)
-        return [
-            *(Product("hash", 1, units, (length, key_size, half)) for half in halves),
-            *with_gradients("Q K^T", 1, groups, (rows, key_size, columns), "right"),
-            Product("K w", 1, groups, (rows, columns, reads)),
-            Product("K (w V)", reads, groups, (rows, columns, size)),
-            Product("w V: gradient", reads, groups, back, "left", True),
-            Product("w: gradient", 1, groups, (columns, rows, reads), "left", True),
-            Product("K: gradient", 1, groups, (rows, rank, columns), "right", True),
-        ]
 
 
 def bucket_counts(length: int, chunk: int) -> tuple[int, ...]:

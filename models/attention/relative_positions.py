@@ -7,7 +7,6 @@ from keras import ops
 
 from models.gradients import custom_gradient
 from models.layers.embedding import sinusoidal_positions
-from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 # For Shaw et al. 2018 (section 4.3) it makes no difference from 2 to 256.
@@ -97,10 +96,6 @@ class RelativePositions(abc.ABC):
         """
         return ops.take(numbers, self._places(distances), axis=-1)
 
-    def products(self, units, length, size) -> list[Product]:
-        """Matrix products of a training step."""
-        return []
-
     def _places(self, distances):
         return ops.clip(distances + self.farthest, 0, self.num_distances - 1)
 
@@ -170,10 +165,6 @@ class RelativeKeys(RelativePositions):
     def numbers(self, queries):
         return ops.matmul(queries, ops.transpose(ops.cast(self.weight, queries.dtype)))
 
-    def products(self, units, length, size):
-        sizes = (length, size, self.num_distances)
-        return with_gradients("Q a", 1, units, sizes, "right")
-
 
 class RelativeSinusoids(RelativePositions):
     """(q_i + u) · k_j + (q_i + v) · W r(j - i), r a vector of sines and cosines.
@@ -218,13 +209,6 @@ class RelativeSinusoids(RelativePositions):
         vectors = ops.reshape(ops.matmul(vectors, kernel), shape)
         queries = queries + ops.cast(self.query_biases[1], queries.dtype)
         return ops.matmul(queries, ops.transpose(vectors, (1, 2, 0)))
-
-    def products(self, units, length, size):
-        width, sizes = self.num_heads * size, (length, size, self.num_distances)
-        # No gradient of sines and cosines is made.
-        of_kernel = (self.num_distances, width, width)
-        product, _, by_kernel = with_gradients("r W", 1, 1, of_kernel)
-        return [product, by_kernel, *with_gradients("q W r", 1, units, sizes)]
 
 
 RELATIVE_POSITIONS: dict[str, type[RelativePositions]] = {

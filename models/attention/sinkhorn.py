@@ -8,7 +8,6 @@ from models.attention import blocks
 from models.attention.blocks import BlockSoftmax
 from models.attention.heads import MASKED, cut, joined, largest, transpose
 from models.attention.operator import DividedOperator
-from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 
@@ -57,7 +56,7 @@ class SinkhornOperator(DividedOperator):
         self.block = block
         self.iterations = iterations
         self.temperature = temperature
-        self.softmax = BlockSoftmax(num_heads, block, 2 * block)
+        self.softmax = BlockSoftmax(num_heads, block)
 
     def build(self, layer, size):
         """Makes W, and the state of the noise: a variable, as Keras's dropout has."""
@@ -189,31 +188,6 @@ class SinkhornOperator(DividedOperator):
         x, by_sorted = x[..., : self.block, :], x[..., self.block :, :]
         flat = ops.matmul(transpose(sorting), _flat(by_sorted))
         return joined(x + ops.reshape(flat, ops.shape(x)), length)
-
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`."""
-        count, reads = blocks.count(length, self.block), max(reads, 1)
-        rank = reads * (size + 1)
-
-        def sort(name, calls, columns):
-            sizes = (count, count, self.block * columns)
-            back = Product(f"{name}: gradient", calls, units, sizes, "left", True)
-            return Product(name, calls, units, sizes), back
-
-        sizes = (self.block, self.block, rank)
-        return [
-            *with_gradients("x W", 1, units, (count, self.sorting.shape[1], count)),
-            *sort("R K", 1, key_size),
-            *sort("R w", 1, reads),
-            *sort("R (w V)", reads, size),
-            sort("R: factors", 1, rank)[0]._replace(training_only=True),
-            Product("P' y", 1, units * count, sizes, "left", True),
-            *(
-                Product("R", 1, units, (count, self.block * each, count), "right", True)
-                for each in (rank, key_size)
-            ),
-            *self.softmax.products(units, length, key_size, size, reads),
-        ]
 
 
 def _flat(x):

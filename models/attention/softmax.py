@@ -13,7 +13,6 @@ from models.attention.heads import (
 from models.attention.operator import POSITIONS, DividedOperator
 from models.attention.slot_decoding import SlotDecoding
 from models.gradients import custom_gradient
-from models.products import Product, with_gradients
 
 
 class SoftmaxOperator(SlotDecoding, DividedOperator):
@@ -200,42 +199,12 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
             scores += self.relative.of_step(numbers, keys.distances(position))
         return scores, keys
 
-    def layout(self, length):
-        """Groups of rows, and the rows and columns of each."""
-        return 1, length, length
-
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`."""
-        groups, rows, columns = self.layout(length)
-        units *= groups
-        made = (rows, key_size, columns)
-        made = with_gradients("Q K^T", 1, units, made, "right")
-        if self.relative is not None:
-            made += self.relative.products(units, rows, key_size)
-        if not reads:
-            return [*made, *with_gradients("K V", 1, units, (rows, columns, size))]
-        return [*made, *read_products(units, rows, columns, size, reads)]
-
 
 def hide(scores, hidden):
     """Scores, low where `SoftmaxOperator.hidden` says so."""
     if hidden is None:
         return scores
     return scores + MASKED * ops.cast(hidden, scores.dtype)
-
-
-def read_products(units, rows, columns, size, reads, texts=1):
-    """Those of all reads of K, (rows, columns), which so many texts share."""
-    rank = texts * reads * (size + 1)
-    one, sums = (rows, columns, texts * size), (rows, columns, texts * reads)
-    back, sums_back = (columns, rows, texts * size), (columns, rows, texts * reads)
-    return [
-        Product("K w", 1, units, sums),
-        Product("K (w V)", reads, units, one),
-        Product("w V: gradient", reads, units, back, "left", True),
-        Product("w: gradient", 1, units, sums_back, "left", True),
-        Product("K: gradient", 1, units, (rows, rank, columns), "right", True),
-    ]
 
 
 def _lengths(queries, keys):

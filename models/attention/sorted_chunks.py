@@ -13,13 +13,6 @@ from keras import ops
 from models.attention.heads import transpose
 
 
-def layout(length, chunk):
-    """Chunks, and the rows and columns of each."""
-    if isinstance(length, int) and length <= chunk:
-        return 1, length, length
-    return (length + chunk - 1) // chunk, chunk, 2 * chunk
-
-
 def in_order(buckets, chunk, causal):
     """Sorts by bucket and position.
 
@@ -35,7 +28,7 @@ def in_order(buckets, chunk, causal):
       `met` needs, (…, chunks, rows, rounds).
     """
     batch, heads, length, rounds = ops.shape(buckets)
-    chunks, rows, _ = layout(length, chunk)
+    chunks, rows = _layout(length, chunk)
     # All differ, so no backend's way of sorting equal numbers matters.
     numbers = ops.swapaxes(buckets, 2, 3) * length + ops.arange(length)
     order = ops.argsort(numbers, axis=-1)
@@ -55,6 +48,13 @@ def in_order(buckets, chunk, causal):
     codes = taken(ops.cast(codes, "float32"), tokens)
     is_token = ops.reshape(ops.arange(chunks * rows) < length, (chunks, rows, 1))
     return tokens, places, ops.where(is_token, codes, -1.0 * reach(chunk, causal))
+
+
+def _layout(length, chunk):
+    """Chunks, and the rows of each."""
+    if isinstance(length, int) and length <= chunk:
+        return 1, length
+    return (length + chunk - 1) // chunk, chunk
 
 
 def reach(chunk, causal):

@@ -13,7 +13,6 @@ from models.attention.convolution import multiplied
 from models.attention.decoding import RecurrentDecoding, beams_first
 from models.attention.heads import after_earlier, num_earlier, sees_a_key, transpose
 from models.attention.operator import Operator
-from models.products import with_gradients
 from models.seeds import derive_seed
 
 # Bounds of Δ at first.
@@ -44,7 +43,7 @@ class StateSpaceOperator(RecurrentDecoding, Operator):
 
     The rounding of FFTs reaches earlier positions, at some 1e-7 of the outputs. Padding
     counts as zeros and keeps its place in time. FFTs are no matrix products, so
-    `products` has those of the kernels alone, and a time that is computed from it
+    a count of these has those of the kernels alone, and a time that is computed from it
     leaves the convolutions out.
 
     Args:
@@ -159,12 +158,6 @@ class StateSpaceOperator(RecurrentDecoding, Operator):
         transforms = transforms[: len(self.outputs)]
         kernels = [convolution.signal(transform) for transform in transforms]
         return *(ops.cast(kernel, left.dtype) for kernel in kernels), None
-
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`."""
-        sizes = (-(-length // CHUNK), 2 * self.states, CHUNK)
-        channels = self.num_heads * size
-        return with_gradients("kernel", len(self.outputs), channels, sizes)
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
         """A `State` for each read, in float32 whatever the dtype: s without B̄, real and

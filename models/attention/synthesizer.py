@@ -9,9 +9,8 @@ from models.attention.heads import (
     transpose,
     transposed_times,
 )
-from models.attention.softmax import SoftmaxOperator, read_products
+from models.attention.softmax import SoftmaxOperator
 from models.attention.synthetic_scores import SCORES, weights_of
-from models.products import with_gradients
 
 
 class SynthesizerOperator(SoftmaxOperator):
@@ -161,19 +160,6 @@ class SynthesizerOperator(SoftmaxOperator):
             d_kernel = ops.matmul(left, transpose(right))
         # A softmax's correction is left out: docs/attention.md.
         return self.by_scores(kernel * d_kernel, *inputs)
-
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`."""
-        heads, reads = self.num_heads, max(reads, 1)
-        counted = self.synthetic.products(units, heads, length, key_size)
-        if self.mixture:
-            sizes = (length, key_size, length)
-            counted += with_gradients("Q K^T", 1, units, sizes, "right")
-        texts = 1 if self.projections else units // heads
-        return [
-            *counted,
-            *read_products(units // texts, length, length, size, reads, texts),
-        ]
 
 
 def _is_shared(kernel):

@@ -17,7 +17,6 @@ from models.attention.heads import (
     transposed_product,
     transposed_times,
 )
-from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 
@@ -67,10 +66,6 @@ class Scores(abc.ABC):
         """Those of the factors by S's, (batch, heads, n, m), or without the batch; not
         summed over the texts. A factor that has none has None."""
 
-    def products(self, units, heads, length, size) -> list[Product]:
-        """Matrix products of a training step."""
-        return []
-
 
 class Random(Scores):
     """S = R, a learned matrix (Tay et al. 2020, "Random Synthesizer")."""
@@ -116,10 +111,6 @@ class FactorisedRandom(Scores):
     def gradients(self, slopes, rows, columns):
         return ops.matmul(slopes, columns), transposed_times(slopes, rows)
 
-    def products(self, units, heads, length, size):
-        sizes = (length, self.rank, length)
-        return with_gradients("R1 R2^T", 1, heads, sizes, "right")
-
 
 class Dense(Scores):
     """S_i = relu(q_i) W2 + c, of a query ("Dense Synthesizer", equation 1).
@@ -147,9 +138,6 @@ class Dense(Scores):
 
     def gradients(self, slopes, hidden, kernel):
         return ops.matmul(slopes, transpose(kernel)), transposed_product(hidden, slopes)
-
-    def products(self, units, heads, length, size):
-        return with_gradients("relu(Q) W2", 1, units, (length, size + 1, length))
 
 
 class FactorisedDense(Scores):
@@ -207,9 +195,6 @@ class FactorisedDense(Scores):
 
     def _periods(self, num_keys):
         return (num_keys + self.period - 1) // self.period
-
-    def products(self, units, heads, length, size):
-        return with_gradients("relu(Q) W", 1, units, (length, size, sum(self.sizes)))
 
 
 SCORES: dict[str, type[Scores]] = {

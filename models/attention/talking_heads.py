@@ -7,7 +7,6 @@ from models.attention.heads import MASKED, is_future, transpose, transposed_time
 from models.attention.operator import Operator
 from models.attention.slot_decoding import SlotDecoding
 from models.attention.softmax import hide
-from models.products import Product, with_gradients
 from models.seeds import derive_seed
 
 
@@ -104,24 +103,6 @@ class TalkingHeadsOperator(SlotDecoding, Operator):
         if biases is None:
             return kernel
         return kernel * ops.cast(2 * ops.sigmoid(biases), kernel.dtype)
-
-    def products(self, units, length, key_size, size, reads):
-        """See `Operator.products`."""
-        reads, heads = max(reads, 1), self.num_heads
-        scores = (length, key_size, length)
-        mix = (heads, heads, length**2)
-        rank = reads * size
-        return [
-            *with_gradients("Q K^T", 1, units, scores, "right"),
-            Product("Q K^T: again", 1, units, scores, "right", True),
-            *with_gradients("P_l mix", 1, units // heads, mix, "left"),
-            *with_gradients("P_w mix", 1, units // heads, mix, "left"),
-            Product("K (w V)", reads, units, (length, length, size)),
-            Product(
-                "w V: gradient", reads, units, (length, length, size), "left", True
-            ),
-            Product("K: gradient", 1, units, (length, rank, length), "right", True),
-        ]
 
 
 def _mixed(x, mix):

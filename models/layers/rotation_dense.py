@@ -6,7 +6,6 @@ from keras import ops
 
 from models.fidelity import official_choices
 from models.layers.dense import linear
-from models.products import Product
 from models.seeds import derive_seed
 
 
@@ -131,14 +130,6 @@ class RotationDense(keras.layers.Layer):
 
     def call(self, x):
         return linear(x, self.kernel()) + self.bias
-
-    def products(self):
-        """Those that fold U S V in a training step; inference folds it for good."""
-        a, b = self.left.shape[0], self.units
-        return [
-            Product(f"fold {self.name}", 1, 1, (a, self.rank, b), "", True),
-            Product("its gradient", 1, 1, (a, b, self.rank), "right", True),
-        ]
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)

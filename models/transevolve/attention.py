@@ -9,7 +9,6 @@ from models.attention.heads import masked, split_heads
 from models.attention.memory import AfterPositions, AfterStates, Positions
 from models.attention.operator import STATES
 from models.layers.dense import linear
-from models.products import with_gradients
 from models.seeds import derive_seed, seeded_dropout
 from models.transevolve.time_evolution import time_features
 
@@ -216,21 +215,3 @@ class TimeEvolvingAttention(Attention):
         keys = self.by_head(keys, positions)
         keys, logs = self.operator.prepare_keys(keys, self.scale, mask, draw)
         return keys, masked(biases if logs is None else biases + logs, mask)
-
-    def products(self, batch_size, length):
-        """The projections, the biases and those of the operator."""
-        tokens, heads = batch_size * length, self.num_heads
-        projection = (tokens, self.hidden_dim, self.projected_dim)
-        biases = (tokens, self.projected_dim, heads * self.num_reads)
-        names = ("query", "key") if "query" in self.operator.projections else ("key",)
-        return [
-            *with_gradients(", ".join(names), len(names), 1, projection),
-            *(with_gradients("biases", 1, 1, biases) if self.evolves else []),
-            *self.operator.products(
-                batch_size * heads,
-                length,
-                2 * self.head_size,
-                self.head_size,
-                self.num_reads,
-            ),
-        ]

@@ -3,8 +3,6 @@
 import keras
 
 from models.layers.normalization import LayerNormalization
-from models.layers.rotation_dense import RotationDense
-from models.products import with_gradients
 from models.stack import EncoderStack
 from models.transevolve.block import StepReads, TransEvolveBlock
 
@@ -102,22 +100,6 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
         state = self.attention.step(x, constants, cache, visible, position)
         read = StepReads(self.attention, state)
         return self._depths(x, read), read.state.cache
-
-    def products(self, batch_size, length):
-        """Matrix products of a training step, see `models.products`."""
-        d, ffn_dim, tokens = self.width, self.ffn_dim, batch_size * length
-        depths = self.num_depths
-        counted = [
-            *self.attention.products(batch_size, length),
-            *with_gradients("output projection", depths, 1, (tokens, d, d)),
-            *with_gradients("expand", depths, 1, (tokens, d, ffn_dim)),
-            *with_gradients("contract", depths, 1, (tokens, ffn_dim, d)),
-        ]
-        for layer in self.feed_forwards:
-            for dense in (layer.expand, layer.contract):
-                if isinstance(dense, RotationDense):
-                    counted += dense.products()
-        return counted
 
 
 @keras.saving.register_keras_serializable("transevolve")

@@ -13,7 +13,6 @@ from models.attention.heads import (
     split_heads,
     zero_unseeing,
 )
-from models.products import with_gradients
 from models.transevolve.attention import TimeEvolvingAttention
 
 
@@ -97,20 +96,3 @@ class LiteralAttention(TimeEvolvingAttention):
         weights = ops.softmax(scores, axis=-1)
         attended = ops.matmul(weights, split_heads(values, self.num_heads))
         return merge_heads(zero_unseeing(attended, state.sees))
-
-    def products(self, batch_size, length):
-        """Those of the block's start, and of each read."""
-        reads, units = self.num_reads, batch_size * self.num_heads
-        key_size, tokens = 2 * self.head_size, batch_size * length
-        projection = (tokens, self.hidden_dim, self.projected_dim)
-        time = (tokens, self.projected_dim, self.hidden_dim)
-        scores, one = (length, key_size, length), (length, length, self.head_size)
-        return [
-            *with_gradients("query, key", 2, 1, projection),
-            *with_gradients("Q K^T", 1, units, scores, "right"),
-            *with_gradients("A1, A2", 2, 1, time, "right"),
-            *with_gradients(
-                "A1 T, T A2", 2 * reads, units, (length, self.head_size, 1)
-            ),
-            *with_gradients("A V", reads, units, one),
-        ]

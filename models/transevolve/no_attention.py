@@ -4,7 +4,6 @@ import keras
 from keras import ops
 
 from models.attention.no_attention import Unattending
-from models.products import with_gradients
 from models.transevolve.attention import TimeEvolvingAttention
 
 
@@ -26,13 +25,3 @@ class NoAttention(Unattending, TimeEvolvingAttention):
     def read(self, state, number, values):
         """The values, (batch, length, d)."""
         return ops.cast(values, self.compute_dtype) + state
-
-    def products(self, batch_size, length):
-        """The projections and the biases."""
-        tokens = batch_size * length
-        projection = (tokens, self.hidden_dim, self.projected_dim)
-        biases = (tokens, self.projected_dim, self.num_heads * self.num_reads)
-        return [
-            *with_gradients("query, key", 2, 1, projection),
-            *with_gradients("biases", 1, 1, biases),
-        ]

@@ -11,7 +11,6 @@ from models.attention.heads import masked, merge_heads, split_heads, zero_unseei
 from models.attention.memory import AfterStates, Positions
 from models.attention.operator import STATES
 from models.layers.dense import seeded_dense
-from models.products import with_gradients
 
 
 class Attended(NamedTuple):
@@ -180,14 +179,3 @@ class ProjectedAttention(Attention):
 
     def _parts(self, x):
         return ops.split(x, x.shape[-1] // self.hidden_dim, axis=-1)
-
-    def products(self, batch_size, length):
-        """The projections and those of the operator."""
-        d, names = self.hidden_dim, (*self.operator.projections, "value")
-        projections = (batch_size * length, d, len(names) * d)
-        return [
-            *with_gradients(", ".join(names), 1, 1, projections),
-            *self.operator.products(
-                batch_size * self.num_heads, length, self.head_size, self.head_size, 0
-            ),
-        ]

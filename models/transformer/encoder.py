@@ -4,7 +4,6 @@ import keras
 
 from models import reversible
 from models.layers.normalization import LayerNormalization
-from models.products import with_gradients
 from models.reversible import Increment
 from models.stack import EncoderStack
 from models.transformer.layer import TransformerLayer
@@ -122,16 +121,6 @@ class TransformerEncoderLayer(TransformerLayer):
             ),
         )
 
-    def products(self, batch_size, length):
-        """Matrix products of a training step, see `models.products`."""
-        d, ffn_dim, tokens = self.width, self.ffn_dim, batch_size * length
-        return [
-            *self.attention.products(batch_size, length),
-            *with_gradients("output projection", 1, 1, (tokens, d, d)),
-            *with_gradients("expand", 1, 1, (tokens, d, ffn_dim)),
-            *with_gradients("contract", 1, 1, (tokens, ffn_dim, d)),
-        ]
-
 
 @keras.saving.register_keras_serializable("transevolve")
 class TransformerEncoder(EncoderStack):
@@ -148,14 +137,3 @@ class TransformerEncoder(EncoderStack):
             return [increment for layer in each for increment in layer]
 
         return self.output_norm(reversible.take(x, padding_mask, increments))
-
-    def products(self, batch_size, length):
-        products = super().products(batch_size, length)
-        if self.residuals is None:
-            return products
-        again = (
-            product._replace(name=f"{product.name}: again", training_only=True)
-            for product in products
-            if not product.training_only
-        )
-        return [*products, *again]

@@ -3,7 +3,6 @@
 import keras
 
 from models.attention.no_attention import Unattending
-from models.products import with_gradients
 from models.transformer.attention import ProjectedAttention
 
 
@@ -22,9 +21,3 @@ class NoAttention(Unattending, ProjectedAttention):
     def read(self, state, number, values):
         """The projected values."""
         return state
-
-    def products(self, batch_size, length):
-        """The projections."""
-        d = self.hidden_dim
-        sizes = (batch_size * length, d, 3 * d)
-        return with_gradients("query, key, value", 1, 1, sizes)

@@ -19,10 +19,10 @@ from benchmarks import (
     timing,
 )
 from benchmarks.calls import Setting
+from benchmarks.traced_products import Product
 from common.errors import UserError
 from configs.published import SPEED
 from models import build_encoder_decoder, variant_config, variants
-from models.products import operations
 from tests import forked
 from tests.benchmarks.turns import PAIR, TWO_SECONDS, WIDTH, made_up
 from tests.models.builders import (
@@ -31,6 +31,15 @@ from tests.models.builders import (
 from tests.shallow import LAYERS, shallow, shallow_variant
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
+
+
+# Of 480 operations each time, of 144 and of 640.
+PRODUCTS = (
+    Product(((2, 6, 4), (2, 5, 4)), (False, True), count=1_000_000),
+    Product(((6, 3), (6, 4)), (True, False), count=2_000_000),
+    Product(((2, 4, 8), (8, 5)), equation="abc,cd->bad", count=3_000_000),
+)
+GFLOP = 0.48 + 0.288 + 1.92
 
 
 def two_seconds(monkeypatch, module, **others):
@@ -43,8 +52,7 @@ def prepared_at_once(monkeypatch, module):
 
     def prepare(name, setting, batch_size, length):
         model = models.build(name, setting.size, setting.causal)
-        stated = models.products(model, batch_size, length)
-        return calls.Prepared(lambda: None, 0, model.count_params(), stated)
+        return calls.Prepared(lambda: None, 0, model.count_params(), PRODUCTS)
 
     monkeypatch.setattr(module, "prepare", prepare)
 
@@ -86,12 +94,11 @@ def test_speed_rows(monkeypatch):
     assert evolving["published"] == SPEED[PAIR[1]][1000]
     model = models.build(PAIR[1], "small")
     assert evolving["parameters"] == model.count_params()
-    gflop = operations(models.products(model, 2, 1000), training=True) / 1e9
-    assert evolving["gflop"] == pytest.approx(gflop, abs=0.006)
-    assert evolving["gflops_per_second"] == pytest.approx(gflop / 2, abs=0.06)
+    assert evolving["gflop"] == pytest.approx(GFLOP, abs=0.006)
+    assert evolving["gflops_per_second"] == pytest.approx(GFLOP / 2, abs=0.06)
     peak = 2 * 256**3 / 0.5 / 1e9
     assert evolving["peak_gflops_per_second"] == pytest.approx(peak, abs=0.06)
-    assert evolving["peak_share"] == pytest.approx(gflop / 2 / peak, abs=0.001)
+    assert evolving["peak_share"] == pytest.approx(GFLOP / 2 / peak, abs=0.001)
     ratios = [{name for name in row if name.startswith("ratio")} for row in found]
     assert ratios[0] == {"ratio_to_transformer"}
     assert ratios[2] == {"ratio_to_transformer", "ratio_to_lower_bound"}
@@ -150,7 +157,7 @@ def test_translators_are_timed(monkeypatch):
     two_seconds(monkeypatch, speed)
     (row,) = speed.measure(["transformer"], [8], 16, task="translation")
     assert row["task"] == "translation" and row["seconds"] == 2.0
-    assert "gflop" not in row
+    assert "gflop" in row
     config = models.model_config("transformer", "small")
     model = build_encoder_decoder(config, models.NUM_SUBWORDS)
     assert row["parameters"] == model.count_params()
@@ -302,14 +309,24 @@ def test_products_rows(monkeypatch):
     prepared_at_once(monkeypatch, products)
     *each, total = products.measure(PAIR[1:], [16], tokens_per_batch=32)
     assert {row["benchmark"] for row in each} == {"products"}
-    stated = models.products(models.build(PAIR[1], "small"), 2, 16)
     assert [(row["product"], row["count"], row["seconds"]) for row in each] == [
-        (product.name, product.count, 2.0 * product.count) for product in stated
+        (product.name, product.count, 2.0 * product.count) for product in PRODUCTS
     ]
     assert total["benchmark"] == "products_total" and total["seconds"] == 900
-    taken = 2.0 * sum(product.count for product in stated)
+    assert total["gflop"] == round(GFLOP, 1)
+    taken = 2.0 * 6_000_000
     assert total["products_seconds"] == taken
     assert total["products_share"] == pytest.approx(taken / 900, abs=0.001)
+
+
+@pytest.mark.parametrize("task", ["classification", "translation"])
+def test_products_are_of_the_mode(task):
+    update, forward = (
+        calls.prepare("transformer", Setting(mode=mode, task=task), 2, 16).products
+        for mode in ("train", "inference")
+    )
+    update, forward = (sum(x.operations for x in each) for each in (update, forward))
+    assert update == pytest.approx(3 * forward, rel=0.02)
 
 
 def test_products_of_what_cannot_be_called_are_not_timed(monkeypatch):

@@ -1,19 +1,19 @@
-"""Counted products against those of the traced graph."""
+"""Products of traced graphs against what is run, and against counts by hand."""
 
-import math
+import re
 
+import keras
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import op_callbacks
 
 from benchmarks import models
+from benchmarks.traced_products import TRANSPOSITIONS, Product, products
 from models import base_of, can_encode, variant_config
-from models.attention import causal_chunks, linear
-from models.attention.causal_chunks import CHUNK
-from models.products import operations
-from tests.models.graphs import taken_operations
-from tests.shallow import representatives, shallow_variant
+from tests.shallow import LAYERS, representatives, shallow_variant
 
 BATCH, LENGTH = 2, 96
+WIDTH, HEADS, FFN = 256, 8, 1024
 # One attention of each way to hold an operator; the other ones take longer together.
 QUICK = {None, "factored", "softmax", "literal", "linear", "delta", "local"}
 
@@ -30,105 +30,177 @@ def _is_quick(name):
 NAMES = [
     pytest.param(name, marks=() if _is_quick(name) else pytest.mark.long)
     for name in representatives()
+    if name != "bag-of-words"  # pooling and logits alone
 ]
 
 
-def traced_operations(model, training, length=LENGTH):
-    """Operations of all products in the traced step of the model."""
-
-    @tf.function
+def step_of(model, training):
     def step(tokens):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(model(tokens, training=training) ** 2)
         weights = [weight.value for weight in model.trainable_weights]
         return tape.gradient(loss, weights) if training else loss
 
-    graph = step.get_concrete_function(tf.TensorSpec([BATCH, length], tf.int32)).graph
-    return sum(_product_operations(op) for op in taken_operations(graph))
+    return step
 
 
-def _product_operations(operation):
-    if operation.type in ("MatMul", "BatchMatMulV2"):
-        left, right = (tensor.shape for tensor in operation.inputs)
-        flag = "transpose_a" if operation.type == "MatMul" else "adj_x"
-        inner = left[-2] if operation.get_attr(flag) else left[-1]
-        return 2 * math.prod(operation.outputs[0].shape) * inner
-    if operation.type == "Einsum":
-        sizes = {}
-        equation = operation.get_attr("equation").decode()
-        for letters, tensor in zip(
-            equation.split("->")[0].split(","), operation.inputs, strict=True
-        ):
-            sizes.update(zip(letters, tensor.shape, strict=True))
-        return 2 * math.prod(sizes.values())
-    return 0
+def operations(function, *shape, dtype="int32"):
+    """Operations of all products of a function, traced."""
+    traced = tf.function(function).get_concrete_function(tf.TensorSpec(shape, dtype))
+    return sum(product.operations for product in products(traced.graph))
 
 
-def stated(name, batch_size, length):
-    model = models.build(name, "small", length=length)
-    return models.products(model, batch_size, length)
+def operations_run(function, *arguments):
+    """Operations of all products that TensorFlow runs, without a graph."""
+    each = []
+
+    def add(kind, inputs, attributes, outputs, op_name=None, graph=None):
+        kind = tf.compat.as_str(kind)
+        options = dict(zip(attributes[::2], attributes[1::2], strict=True))
+        shapes = tuple(tuple(x.shape) for x in inputs)
+        if kind in TRANSPOSITIONS:
+            turned = tuple(bool(options[name]) for name in TRANSPOSITIONS[kind])
+            each.append(Product(shapes, turned).operations)
+        elif kind == "Einsum":
+            equation = tf.compat.as_str(options["equation"])
+            each.append(Product(shapes, equation=equation).operations)
+        else:
+            assert not re.search("MatMul|Conv|Call", kind), kind
+
+    tf.config.run_functions_eagerly(True)
+    op_callbacks.add_op_callback(add)
+    try:
+        function(*arguments)
+    finally:
+        op_callbacks.remove_op_callback(add)
+        tf.config.run_functions_eagerly(False)
+    return sum(each)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_counted_operations_are_those_of_the_graph(name, monkeypatch):
+def test_traced_products_are_those_that_run(name, monkeypatch):
+    """No product is in a loop or a call, where none is counted, and of conditionals the
+    branch that is counted is taken."""
     monkeypatch.setattr(models, "variant_config", shallow_variant)
-    config = models.model_config(name, "small")
-    causal = not can_encode(config)
+    causal = not can_encode(models.model_config(name, "small"))
     model = models.build(name, "small", causal, LENGTH)
-    if not hasattr(model.encoder, "products"):
-        pytest.skip("states no products")
-    products = models.products(model, BATCH, LENGTH)
-    # Each model's passes without gradients count the operations as the first one's do.
+    tokens = keras.random.randint((BATCH, LENGTH), 1, models.VOCABULARY_SIZE)
+    # Each model's passes without gradients have the products of the first one's.
     for training in (True, False) if name == base_of(name) else (True,):
-        traced = traced_operations(model, training)
-        if config.get("feed_forward") == "rotation":
-            # Unfolded here in a forward pass too: two kernels a layer.
-            layers = config["num_blocks"] * config["num_depths"]
-            traced -= (not training) * layers * 2 * (2 * 256 * 256 * 1024)
-        # Pooling, logits, time vectors, and the literal form's einsums are extra.
-        assert operations(products, training) == pytest.approx(traced, rel=0.01)
+        step = step_of(model, training)
+        # What is run has also what nothing needs, such as gradients of masks.
+        ran = operations_run(step, tokens)
+        assert operations(step, BATCH, LENGTH) == pytest.approx(ran, rel=0.002)
 
 
-@pytest.mark.parametrize(
-    "chunk, length, causal",
-    [
-        (CHUNK, 3 * CHUNK - 5, True),
-        (CHUNK, 24, True),
-        (4, 100, True),
-        (CHUNK, 24, False),
-    ],
-)
-def test_counted_operations_of_linear_forms(chunk, length, causal, monkeypatch):
+def forward_by_hand(name, depths):
+    """Operations of a forward pass, of one block."""
+    tokens, pairs = BATCH * LENGTH, BATCH * LENGTH**2
+    dense = tokens * WIDTH**2 + 2 * tokens * WIDTH * FFN
+    pooling_and_logits = tokens * WIDTH + BATCH * WIDTH * models.NUM_CLASSES
+    if name == "transformer":
+        projections = tokens * WIDTH * 3 * WIDTH
+        scores_and_values = 2 * pairs * WIDTH
+        each, once = projections + scores_and_values + dense, 0
+    else:
+        projections = 2 * tokens * WIDTH * 2 * WIDTH
+        biases = (WIDTH + tokens * HEADS) * 2 * WIDTH * depths  # and how they are made
+        scores, sums = pairs * 2 * WIDTH, pairs * HEADS * depths
+        each, once = pairs * WIDTH + dense, projections + biases + scores + sums
+    return 2 * (depths * each + once + pooling_and_logits)
+
+
+@pytest.mark.parametrize("name", ["transformer", "transevolve-fullff-1"])
+def test_products_are_those_counted_by_hand(name, monkeypatch):
     monkeypatch.setattr(models, "variant_config", shallow_variant)
-    for module in (causal_chunks, linear):
-        monkeypatch.setattr(module, "CHUNK", chunk)
-    name = "transevolve-fullff-1-linear"
-    model = models.build(name, "small", causal=causal)
-    products = models.products(model, BATCH, length)
-    for training in (True, False):
-        traced = traced_operations(model, training, length)
-        assert operations(products, training) == pytest.approx(traced, rel=0.01)
+    model = models.build(name, "small", length=LENGTH)
+    forward, update = (
+        operations(step_of(model, training), BATCH, LENGTH)
+        for training in (False, True)
+    )
+    assert forward == forward_by_hand(name, LAYERS)
+    # A product has two gradients, each of which costs as much as itself.
+    assert update == pytest.approx(3 * forward, rel=0.001)
 
 
 def test_ratios_at_the_paper_s_lengths():
     """The ratios of operations that the design names: 1.32 1.36 1.38 1.40."""
     transformer, evolving = (
-        models.build(name, "small") for name in ("transformer", "transevolve-fullff-1")
+        step_of(models.build(name, "small"), training=False)
+        for name in ("transformer", "transevolve-fullff-1")
     )
     ratios = [
-        operations(models.products(transformer, 1, n), True)
-        / operations(models.products(evolving, 1, n), True)
+        operations(transformer, 1, n) / operations(evolving, 1, n)
         for n in (1024, 2048, 3072, 4096)
     ]
     assert ratios == pytest.approx([1.32, 1.36, 1.38, 1.40], abs=0.01)
 
 
-def test_each_product_s_gradients_cost_as_much_as_itself():
-    products = stated("transformer", BATCH, LENGTH)
-    assert operations(products, True) == 3 * operations(products, False)
+def products_of(function, *shape):
+    traced = tf.function(function).get_concrete_function(tf.TensorSpec(shape))
+    return products(traced.graph)
 
 
-def test_alike_products_are_one():
-    products = stated("transformer", BATCH, LENGTH)
-    assert len({product._replace(count=0) for product in products}) == len(products)
-    assert {product.count for product in products} == {6}
+@pytest.mark.parametrize(
+    "function, product, operations",
+    [
+        (
+            lambda x: tf.matmul(x, tf.ones((3, 4)), transpose_a=True),
+            Product(((3, 5), (3, 4)), (True, False)),
+            2 * 5 * 3 * 4,
+        ),
+        (
+            lambda x: tf.matmul(x, tf.ones((7, 1, 4, 5)), transpose_b=True),
+            Product(((3, 5), (7, 1, 4, 5)), (False, True)),
+            2 * 7 * 3 * 5 * 4,
+        ),
+        (
+            lambda x: tf.einsum("ab,cbd->acd", x, tf.ones((2, 5, 4))),
+            Product(((3, 5), (2, 5, 4)), equation="ab,cbd->acd"),
+            2 * 3 * 5 * 2 * 4,
+        ),
+    ],
+    ids=["matrices", "stacks", "equation"],
+)
+def test_a_product_s_operations(function, product, operations):
+    assert products_of(function, 3, 5) == [product]
+    assert product.operations == operations
+
+
+def test_a_product_is_named_by_its_factors():
+    product = Product(((8, 4, 2), (8, 4, 2)), (False, True))
+    assert product.name == "8×4×2 · 8×4×2ᵀ"
+    product = Product(((4, 2), (2, 4)), equation="ab,bc->ac")
+    assert product.name == "ab,bc->ac 4×2 · 2×4"
+
+
+def test_alike_products_are_one_and_the_largest_is_first():
+    def function(x):
+        y = tf.matmul(x, x)
+        large = tf.matmul(tf.ones((8, 6)), tf.ones((6, 8)))
+        return tf.matmul(y, x), large
+
+    assert products_of(function, 6, 6) == [
+        Product(((6, 6), (6, 6)), count=2),
+        Product(((8, 6), (6, 8))),
+    ]
+
+
+def test_what_no_output_needs_is_not_counted():
+    def function(x):
+        tf.matmul(x, x)
+        return tf.matmul(x, x, transpose_b=True)
+
+    (product,) = products_of(function, 6, 6)
+    assert product.transposed == (False, True)
+
+
+def test_of_a_conditional_the_usual_branch_is_counted():
+    def seldom(x):
+        return tf.matmul(x, tf.matmul(x, x))
+
+    def function(x):
+        usual = lambda: tf.matmul(x, x, transpose_a=True)  # noqa: E731
+        return tf.cond(x[0, 0] > 0, usual, lambda: seldom(x))
+
+    assert products_of(function, 6, 6) == [Product(((6, 6), (6, 6)), (True, False))]

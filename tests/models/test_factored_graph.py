@@ -3,10 +3,10 @@
 import keras
 import pytest
 
+from benchmarks.traced_products import taken_operations
 from models.layers.embedding import RELATIVE
 from models.residual_step import RESIDUAL_STEPS
 from tests.models.builders import LITERAL, build
-from tests.models.graphs import taken_operations
 
 LENGTH = 48  # no other size of the model
 

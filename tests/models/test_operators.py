@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from keras import ops
 
+from benchmarks.traced_products import taken_operations
 from models.attention import OPERATORS, reading
 from models.attention.heads import masked
 from tests.models import gradients
 from tests.models.builders import numpy
 from tests.models.dense import Drawn
-from tests.models.graphs import other_operations, taken_operations
+from tests.models.graphs import other_operations
 
 pytestmark = pytest.mark.jax
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from benchmarks.traced_products import taken_operations
 from models.attention import OPERATORS
 from models.attention.cache import SlotMap, grow
 from models.attention.synthesizer import SynthesizerOperator
@@ -15,7 +16,6 @@ from models.transevolve.attention import TimeEvolvingAttention
 from models.transformer.attention import ProjectedAttention
 from tests.models import gradients, test_operators
 from tests.models.builders import numpy, randomize
-from tests.models.graphs import taken_operations
 from tests.models.operator_checks import (
     assert_dynamic_lengths_serve,
     assert_mixed_precision_is_near,

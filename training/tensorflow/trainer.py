@@ -65,6 +65,16 @@ class Trainer(BaseTrainer):
     def update_bytes(self, specs, shape: tuple[int, int]) -> int:
         """The memory that an update takes on a device, beside weights and moments.
 
+        Arguments are those of `update_graph`.
+        """
+        weights = self.model.trainable_variables
+        gradients = sum(4 * math.prod(weight.shape) for weight in weights)
+        of_part = predicted_bytes(self.update_graph(specs, shape))
+        return of_part + (gradients if self._parts > 1 else 0)
+
+    def update_graph(self, specs, shape: tuple[int, int]) -> tf.Graph:
+        """What an update does with a part of a batch, up to its gradients, traced.
+
         Args:
           specs: the `element_spec` of a dataset of batches.
           shape: (rows, length) of the batch, of which a device takes its part.
@@ -80,9 +90,7 @@ class Trainer(BaseTrainer):
             return sums, _dense(tape.gradient(sums[0], weights))
 
         part = part_of_batch(specs, rows, shape[1])
-        graph = _graph(slopes).get_concrete_function(part).graph
-        gradients = sum(4 * math.prod(weight.shape) for weight in weights)
-        return predicted_bytes(graph) + (gradients if self._parts > 1 else 0)
+        return _graph(slopes).get_concrete_function(part).graph
 
     def iterate(self, dataset: tf.data.Dataset, fillers=None):
         """An iterator that deals each batch out to the strategy's replicas.
