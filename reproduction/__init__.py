@@ -13,5 +13,6 @@ Ten ideas make the room. A reader meets them in this order:
   plan (plan.py): what experiments will take.
   page (report/page.py): sheets and records as one HTML file.
 
-`Reproduction` in reproduce.py joins them. short_listops.py is the newcomer's comparison.
+`Reproduction` in reproduce.py joins them. short_listops.py is the newcomer's
+comparison.
 """
