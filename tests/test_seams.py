@@ -128,7 +128,8 @@ def test_toys_are_timed():
     names = ["bag-8", "transevolve-fullff-1-cosine"]
     rows = list(speed.measure(names, [8], tokens_per_batch=16, rounds=1))
     assert [row["model"] for row in rows] == names
-    assert "gflop" not in rows[0] and rows[1]["gflop"] > 0
+    # At few tokens a bag of words has no operations but those of pooling and logits.
+    assert "gflop" in rows[0] and rows[1]["gflop"] > 0
 
 
 def test_a_toys_slots_are_decoded(monkeypatch):
