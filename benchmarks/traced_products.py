@@ -59,7 +59,8 @@ class Product(NamedTuple):
 def products(graph) -> list[Product]:
     """The products that a graph's outputs depend on, those of most operations first.
 
-    Everything else (softmax, LayerNorm, dropout, ReLU, FFTs) is none.
+    Everything else (softmax, LayerNorm, dropout, ReLU, FFTs) is none. Nor are products
+    within loops and calls.
 
     Args:
       graph: of a `tf.function` whose inputs have static shapes.

@@ -23,8 +23,10 @@ def chunk_size(length):
 
 
 def chunks(x, filler=0):
-    """(batch, heads, length, size) to (batch, heads, chunks, C, size), as `cut` cuts;
-    `joined` is the inverse."""
+    """(batch, heads, length, size) cut to (batch, heads, chunks, C, size).
+
+    `joined` is the inverse.
+    """
     length = ops.shape(x)[2]
     size = chunk_size(length)
     return cut(x, (length + size - 1) // size, size, filler)

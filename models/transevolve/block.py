@@ -130,11 +130,11 @@ class TransEvolveBlock(keras.layers.Layer):
         )
 
     def build(self, input_shape):
-        self.width = input_shape[-1]
+        width = input_shape[-1]
         self.feed_forwards = [
             FeedForward(
                 self._dense("expand", self.ffn_dim, depth),
-                self._dense("contract", self.width, depth),
+                self._dense("contract", width, depth),
                 dtype=self.dtype_policy,
                 name=f"feed_forward_{depth}",
             )

@@ -89,12 +89,12 @@ class TransformerLayer(keras.layers.Layer):
 
     def _build(self, shape, *layers):
         """Builds the feed-forward and a subclass's layers."""
-        self.width = shape[-1]
+        width = shape[-1]
         seed = derive_seed(self.seed, "feed_forward")
         dtype = {"dtype": self.dtype_policy}
         self.feed_forward = FeedForward(
             seeded_dense(self.ffn_dim, "expand", seed, self.kernel_scale, **dtype),
-            seeded_dense(self.width, "contract", seed, self.kernel_scale, **dtype),
+            seeded_dense(width, "contract", seed, self.kernel_scale, **dtype),
             name="feed_forward",
             **dtype,
         )
