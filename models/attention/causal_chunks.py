@@ -66,7 +66,7 @@ def _sums(rows, decays, after):
     as positions go in chunks: time stays linear.
     """
     count = ops.shape(rows)[2]
-    if _is_few(count):
+    if not isinstance(count, int) or count <= CHUNK:
         return ops.matmul(_factors(rows, decays, after), rows)
     groups = chunks(rows)
     decays = None if decays is None else chunks(decays)
@@ -102,7 +102,3 @@ def _exclusive_sums(x):
 
 def _exponentials(x, rows):
     return ops.cast(ops.exp(x), rows.dtype)
-
-
-def _is_few(count):
-    return not isinstance(count, int) or count <= CHUNK

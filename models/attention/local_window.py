@@ -61,7 +61,7 @@ class LocalWindowOperator(SoftmaxOperator):
         return joined(x, num_keys)
 
     def hidden(self, num_queries, num_keys):
-        blocks, rows, columns = self.layout(num_keys)
+        blocks, rows, columns = self._layout(num_keys)
         starts = rows * ops.arange(blocks)[:, None, None]
         queries = starts + ops.arange(rows)[:, None]
         keys = starts + ops.arange(columns)
@@ -74,7 +74,7 @@ class LocalWindowOperator(SoftmaxOperator):
         return ops.logical_or(hidden, distances < least)
 
     def first_distance(self, num_queries, num_keys):
-        _, rows, columns = self.layout(num_keys)
+        _, rows, columns = self._layout(num_keys)
         return 0 if rows == columns else -rows
 
     def sees(self, parts, mask, num_queries):
@@ -88,7 +88,7 @@ class LocalWindowOperator(SoftmaxOperator):
         visible = ops.max(visible, axis=-1, keepdims=True)
         return self.joined_rows(visible, num_queries, num_keys) > 0
 
-    def layout(self, length):
+    def _layout(self, length):
         """Blocks, and the rows and columns of each."""
         if self._is_one_block(length):
             return 1, length, length
@@ -99,7 +99,7 @@ class LocalWindowOperator(SoftmaxOperator):
         return isinstance(length, int) and length <= self.window
 
     def _blocks(self, x):
-        blocks, block, _ = self.layout(ops.shape(x)[2])
+        blocks, block, _ = self._layout(ops.shape(x)[2])
         return cut(x, blocks, block)
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
