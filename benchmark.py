@@ -20,7 +20,7 @@ import importlib
 import json
 import sys
 
-from training import cli  # first: it quiets TensorFlow's logs
+from common import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
 

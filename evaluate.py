@@ -3,7 +3,7 @@
 import json
 import sys
 
-from training import cli  # first: it quiets TensorFlow's logs
+from common import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
 
@@ -11,7 +11,7 @@ from common.errors import UserError
 
 run_arguments = cli.define_run()
 SPLIT = flags.DEFINE_string("split", "test", '"test" or "validation".')
-make_strategy = cli.define_strategy("auto", "one_device", "mirrored", "tpu")
+strategy_arguments = cli.define_strategy("auto", "one_device", "mirrored", "tpu")
 INTERACTIVE = flags.DEFINE_bool(
     "interactive", False, "Answer lines of standard input, typed or piped in."
 )
@@ -36,9 +36,11 @@ def main():
         raise UserError("--n_best: expected beside --interactive")
     from reporting.evaluation import markdown
     from evaluation.evaluate import evaluate
+    from training.tensorflow.strategy import make_strategy
 
+    strategy = make_strategy(*strategy_arguments())
     result, evaluation = evaluate(
-        split=SPLIT.value, strategy=make_strategy(), **run_arguments()
+        split=SPLIT.value, strategy=strategy, **run_arguments()
     )
     print(markdown(evaluation), file=sys.stderr)
     print(json.dumps(result))

@@ -3,7 +3,7 @@
 import json
 import os
 
-from training import cli  # first: it quiets TensorFlow's logs
+from common import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
 

@@ -5,7 +5,7 @@ Without --table it is the newcomer's comparison, which `make reproduce` runs.
 
 import sys
 
-from training import cli  # first: it quiets TensorFlow's logs
+from common import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
 

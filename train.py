@@ -2,7 +2,7 @@
 
 import json
 
-from training import cli  # first: it quiets TensorFlow's logs
+from common import cli  # first: it quiets TensorFlow's logs
 
 from absl import flags
 from ml_collections import config_flags
@@ -16,16 +16,20 @@ WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run.")
 PROFILE = flags.DEFINE_string(
     "profile", None, "FIRST:LAST: these steps are profiled, for TensorBoard."
 )
-make_strategy = cli.define_strategy(
+strategy_arguments = cli.define_strategy(
     "auto", "one_device", "mirrored", "multi_worker", "tpu"
 )
 
 
 def main():
+    from training.tensorflow.strategy import make_strategy
     from training.train import train_and_evaluate
 
-    arguments = (CONFIG.value, WORKDIR.value, make_strategy(), PROFILE.value)
-    print(json.dumps(train_and_evaluate(*arguments)))
+    strategy = make_strategy(*strategy_arguments())
+    result = train_and_evaluate(
+        CONFIG.value, WORKDIR.value, strategy, profile=PROFILE.value
+    )
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,9 @@
 """The models that a benchmark can compare, by name."""
 
 from configs.shared import BASE, SMALL
-from models import (
-    base_of,
-    build_classifier,
-    variant_config,
-    variants,
-)
+from models import BASELINE, base_of, build_classifier, variant_config, variants
 from models.classifier import SequenceClassifier
 
-BASELINE = "transformer"
 LITERAL, UNATTENDED = "-literal", "-none"
 # The Transformer of another library.
 PYTORCH = "pytorch"

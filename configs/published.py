@@ -1,5 +1,7 @@
 """The numbers that the paper prints, as data."""
 
+from models import BASELINE
+
 # Table 2: parameters in millions, of the encoder-decoder, 32,000 word pieces.
 TRANSLATION_PARAMETERS = {
     "transformer": 65,
@@ -274,6 +276,6 @@ def published_bleu(
       test_set: its name, e.g. "newstest2014".
       variant: its name, of `models.variants`.
     """
-    if variant == "transformer":
+    if variant == BASELINE:
         return None
     return BLEU.get(languages, {}).get(test_set, {}).get(variant)

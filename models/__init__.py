@@ -28,6 +28,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     "transformer": TRANSFORMER,
     "bag-of-words": BAG_OF_WORDS,
 }
+# The variant that the paper compares its own with.
+BASELINE = "transformer"
 DTYPES = ("float32", "mixed_bfloat16")
 VECTORS_OF_TOKENS = ("embeddings", "clusters")
 # What the `model` part of a config holds for every architecture.

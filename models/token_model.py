@@ -63,7 +63,7 @@ class TokenModel(keras.Model):
         for name, part in zip(self.parts, parts, strict=True):
             setattr(self, name, part)
 
-    def build(self, input_shape, *others):
+    def build(self, input_shape, *further_shapes):
         self.embedding.build(input_shape)
         for name in self.parts:
             part = getattr(self, name)

@@ -5,10 +5,9 @@ import logging
 from pathlib import Path
 
 from benchmarks import memory, speed
-from benchmarks.models import BASELINE
 from common.errors import UserError
 from common.json_files import read_object
-from models import variants
+from models import BASELINE, variants
 from reproduction.facts import facts
 from reproduction.running import Job, write_json
 from reproduction.scales import Scale

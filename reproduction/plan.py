@@ -8,6 +8,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from common import cli
 from common.errors import UserError
 from common.json_files import check_numbers, read_object
 from common.progress import progress_bar
@@ -18,7 +19,6 @@ from reproduction.records import Record
 from reproduction.running import in_own_process, is_done, write_json
 from reproduction.sheet import Column, Sheet
 from tasks import TASKS
-from training import cli
 from training.backends import Evaluator, Trainer
 from training.config import check
 from training.tensorflow.strategy import make_strategy

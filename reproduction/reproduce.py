@@ -22,7 +22,7 @@ from reproduction.results import Results
 from reproduction.running import do_all, run_all
 from reproduction.scales import SCALES, Scale
 from reproduction.sheet import Picture, Sheet
-from training import cli
+from common import cli
 
 # More would be a slip of the keyboard, or a folder of somebody else.
 MOST_SEEDS = 1000

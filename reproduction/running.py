@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from common import streams
+from common import cli, streams
 from common.errors import UserError
+from common.interruption import EXIT_CODE, SIGNALS, Interrupted
 from common.json_files import read_object
 from common.paths import check_writable_folder, write_whole
 from common.processes import end_with_parent, ending
@@ -24,10 +25,8 @@ from evaluation.evaluate import evaluate_each
 from reproduction import records
 from reproduction.experiment import Experiment, Folder
 from reproduction.facts import facts
-from training import cli
 from training import workdir as workdirs
 from training.backends import describe
-from training.cluster.interruption import EXIT_CODE, SIGNALS, Interrupted
 from training.cluster.lock import LockedError, locked
 from training.tensorflow.strategy import make_strategy
 from training.train import train_and_evaluate

@@ -4,7 +4,6 @@ import logging
 
 import numpy as np
 
-from benchmarks.models import BASELINE
 from benchmarks.timing import interleave, speedup
 from benchmarks.updates import task_updates
 from common.errors import UserError
@@ -12,7 +11,7 @@ from common.paths import make_local_path
 from configs import listops
 from configs.published import ACCURACY
 from data import tokenizers
-from models import variants
+from models import BASELINE, variants
 from reporting.tables import markdown_table
 from reproduction import records
 from reproduction.experiment import Experiment, Folder

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import tensorflow_text  # noqa: F401
 
+import common.cli  # noqa: F401
 import evaluation.answer_lines  # noqa: F401
 import evaluation.evaluate  # noqa: F401
 import export.saved_model  # noqa: F401
 import reporting.evaluation  # noqa: F401
-import training.cli  # noqa: F401
 import training.train  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -26,6 +26,7 @@ import numpy as np
 from absl import flags
 from ml_collections import config_flags
 
+from common.cli import parse_flags
 from common.errors import UserError
 from configs import ag_news, imdb, listops, multi30k
 from data.classification import ClassificationData
@@ -37,7 +38,6 @@ from evaluation.run import load_run
 from tests import scripts, translation
 from tests.damage import damage
 from training import config as configuration
-from training.cli import parse_flags
 from training.cluster import workers
 from training.train import train_and_evaluate
 

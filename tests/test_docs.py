@@ -1,5 +1,6 @@
 """What README and docs show works as it stands there."""
 
+import ast
 import os
 import re
 import shlex
@@ -11,15 +12,42 @@ import pytest
 from absl import flags
 from ml_collections import config_flags
 
+from common.cli import parse_flags
 from reporting import flags as flags_page
 from tests import scripts, translation
 from tests.conftest import ROOT
 from training import config as configuration
-from training.cli import parse_flags
 from training.train import train_and_evaluate
 
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+
+
+ROOMS = re.findall(r"^\| `(\w+)/` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+# As CONTRIBUTING.md says.
+UPWARD = {("training", "tasks"), ("export", "evaluation"), ("export", "reporting")}
+
+
+def imported(path):
+    """The rooms of which a file imports something."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+
+
+def test_lower_rooms_never_import_higher_ones():
+    files = {room: list((ROOT / room).rglob("*.py")) for room in ROOMS[:-1]}
+    assert all(files.values())
+    upward = {
+        (room, other)
+        for room, paths in files.items()
+        for path in paths
+        for other in imported(path)
+        if other in ROOMS and ROOMS.index(other) > ROOMS.index(room)
+    }
+    assert upward == UPWARD
 
 
 def blocks(text, language):

@@ -15,8 +15,8 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import (
 )
 
 from common import streams
+from common.interruption import EXIT_CODE
 from tests import forked, scripts, translation
-from training.cluster.interruption import EXIT_CODE
 
 pytestmark = [pytest.mark.slow, pytest.mark.script]
 

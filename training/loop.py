@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.fields import parse_interval
+from common.interruption import Interrupted
 from common.progress import progress_bar
 from data.batches import Batches
 from data.rows import DataError
-from training.cluster.interruption import Interrupted
 from training.metrics import NotFiniteError, Totals
 from training.metrics_log import MetricsLog
 from training.run_state import BEST, LAST, RESUME, RunState

@@ -18,7 +18,7 @@ from training import workdir as workdirs
 from training.tensorflow.checkpoints import Checkpoints
 from training.tensorflow.memory_prediction import check_model_fits, check_updates_fit
 from training.init_from import take_weights
-from training.cluster.interruption import catch_signals
+from common.interruption import catch_signals
 from training.cluster.lock import locked
 from training.run_state import BEST, LAST, RESUME, RunState
 from training.loop import Loop

@@ -1,7 +1,7 @@
 """Table 3: accuracy of text classification, AG News and IMDB in word pieces."""
 
-from benchmarks.models import BASELINE
 from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
+from models import BASELINE
 from reproduction.differences import profiles
 from reproduction.results import Results, has_all_data, models_of
 from reproduction.scales import Scale

@@ -2,8 +2,8 @@
 
 import itertools
 
-from benchmarks.models import BASELINE
 from configs.published import OTHER_SPEED, SPEED, SYSTEMS
+from models import BASELINE
 from reporting.plots import LABELS, by_length, plot_against_length
 from reproduction import measure
 from reproduction.results import Results, models_of

@@ -8,6 +8,7 @@ et al. 2023).
 import itertools
 import statistics
 
+from models import BASELINE
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import (
@@ -21,7 +22,7 @@ from reproduction.sheet import CHECKPOINT, DEVIATIONS, EVIDENCE, Column, Sheet
 from reproduction.tables.classification import TUNED
 from reproduction.tuning import tune
 
-MODELS = ("transformer", "transevolve-fullff-1")
+MODELS = (BASELINE, "transevolve-fullff-1")
 # What their names have appended; a softmax nothing.
 OPERATORS = (
     "",

@@ -1,8 +1,8 @@
 """Table 2: BLEU of translation, and parameters."""
 
-from benchmarks.models import BASELINE
 from configs.published import BLEU, TRANSLATION_PARAMETERS
 from evaluation.evaluate import result_name
+from models import BASELINE
 from reproduction.differences import profiles
 from reproduction.results import Results, has_all_data, models_of
 from reproduction.scales import Scale

@@ -7,13 +7,13 @@ import signal
 import pytest
 
 from common.errors import UserError
+from common.interruption import Interrupted
 from reproduction import measure, plan, records, running, tables
 from reproduction.experiment import Folder
 from reproduction.running import FAILED, LOCKED
 from reproduction.scales import SCALES
 from tests import forked, scripts
 from tests.reproduction.made_data import make_data
-from training.cluster.interruption import Interrupted
 
 pytestmark = pytest.mark.slow
 

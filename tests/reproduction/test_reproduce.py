@@ -13,6 +13,7 @@ import pytest
 from matplotlib.image import imread
 
 from common.errors import UserError
+from common.interruption import EXIT_CODE
 from common.json_files import read_rows
 from reproduction import records, running, tables
 from reproduction.experiment import Folder
@@ -22,7 +23,6 @@ from tests import forked, scripts
 from tests.reproduction.browser import PHONE, open_all, serious_findings
 from tests.reproduction.made_data import make_data
 from tests.reproduction.sample import config_of, write
-from training.cluster.interruption import EXIT_CODE
 from training.cluster.lock import LockedError
 
 pytestmark = [pytest.mark.slow, pytest.mark.script]

@@ -7,7 +7,7 @@ import tensorflow as tf
 from etils import epath
 from etils.epath import backend, gpath, register
 
-from common import paths
+from common import cli, paths
 from common.errors import UserError
 from common.paths import make_path
 from data.datasets import ag_news
@@ -19,7 +19,6 @@ from reproduction.reproduce import Reproduction
 from reproduction.short_listops import compare
 from tests.classification import settings, write_ag_news
 from tests.scripts import listops_config, metrics
-from training import cli
 from training.train import train_and_evaluate
 
 pytestmark = pytest.mark.slow

@@ -7,10 +7,10 @@ from contextlib import suppress
 import pytest
 import tensorflow as tf
 
+from common.cli import explain
 from evaluation.evaluate import evaluate
 from tests import forked
 from tests.scripts import listops_config, metrics
-from training.cli import explain
 from training.metrics import NotFiniteError
 from training.metrics_log import TEST_SCORES, MetricsLog, read_test_scores
 from training.train import train_and_evaluate

@@ -1,1 +1,1 @@
-"""Workers, locks and interruptions."""
+"""Workers and locks."""

@@ -26,8 +26,8 @@ from ml_collections import config_flags  # noqa: E402
 
 from common import streams  # noqa: E402
 from common.fields import fail  # noqa: E402
+from common.interruption import EXIT_CODE, Interrupted  # noqa: E402
 from common.progress import LinesAboveBars  # noqa: E402
-from training.cluster.interruption import EXIT_CODE, Interrupted  # noqa: E402
 
 
 def take_command(argv: list[str], commands: Iterable[str]) -> str:
@@ -107,10 +107,11 @@ def explain(error: Exception) -> str | None:
 
 
 def define_strategy(*names: str) -> Callable:
-    """Defines flags that say where to run; a function for `main` that makes that.
+    """Defines flags that say where to run; a function for `main` that returns what they
+    give, the arguments of `training.tensorflow.strategy.make_strategy`.
 
     Args:
-      names: of strategies to choose from, see `make_strategy`.
+      names: of strategies to choose from.
     """
     name = flags.DEFINE_enum("strategy", "auto", names, "Where to run.")
     tpu = flags.DEFINE_string("tpu", "", 'Name of the TPU; "local" on a TPU VM.')
@@ -120,12 +121,7 @@ def define_strategy(*names: str) -> Callable:
         "expected --strategy=auto or --strategy=tpu beside a TPU",
     )
 
-    def make():
-        from training.tensorflow.strategy import make_strategy
-
-        return make_strategy(name.value, tpu.value)
-
-    return make
+    return lambda: (name.value, tpu.value)
 
 
 def define_run() -> Callable:

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from training.cluster.interruption import catch_signals
+from common.interruption import catch_signals
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ import pytest
 from absl import flags
 from ml_collections import config_flags
 
+from common.cli import parse_flags
 from common.errors import UserError
 from training import config as configuration
-from training.cli import parse_flags
 
 LISTOPS = "configs/listops.py:transevolve-fullff-1"
 
