@@ -33,8 +33,8 @@ SPEED = {
 }
 
 # Tables 3 and 4: test accuracy in percent, mean of the best of five runs. The
-# Transformer's are other papers', in other settings: table 3's of Tay et al. 2020,
-# table 4's of Peng et al. 2021.
+# Transformer's come from other papers, in other settings: table 3's from Tay et al.
+# 2020, table 4's from Peng et al. 2021.
 ACCURACY = {
     "ag_news": {
         "transformer": 88.8,

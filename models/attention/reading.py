@@ -166,7 +166,7 @@ def read(state: State, number: int, values):
 
 
 def _read(operator, parts, now, values):
-    """A read by `parts`. Of arrays as large as the values it keeps w * V and out."""
+    """A read by `parts`. It keeps two arrays as large as the values, w * V and out."""
     divides = operator.divides
 
     @custom_gradient

@@ -25,7 +25,7 @@ def normalized(x, gamma, beta, epsilon):
     """gamma z + beta with z = (x - mean) / sqrt(variance + epsilon), of the last axis.
 
     With g = gamma dy, the gradient by x is (g - mean(g) - z mean(g z)) / sqrt(variance
-    + epsilon). Of arrays as large as x it needs z alone. Automatic differentiation of
+    + epsilon). It needs one array as large as x, z. Automatic differentiation of
     Keras's formula keeps and passes over several. It has first derivatives only.
     """
 
