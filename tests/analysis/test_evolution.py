@@ -73,7 +73,7 @@ def test_e_and_w_make_the_attention_of_equation_9(case):
 
 
 @pytest.mark.slow
-def test_shapes(case):
+def test_arrays_have_a_number_for_each_token_head_and_depth(case):
     run, ids, found = case
     config = run.config.model
     assert len(found.tokens) == (ids > 0).sum()
@@ -115,7 +115,7 @@ def test_tokens_have_the_names_that_the_model_sees(case):
         assert "".join(found.tokens) == f"▁{NUMBERS}</s>".replace(" ", "▁")
 
 
-def test_names():
+def test_tokens_have_names():
     words = WordPieceTokenizer(classification.WORDS.split())
     assert words.names([2, 4]) == ["good", "film"]
     ids = ByteTokenizer()(tf.constant(["a é~"])).numpy()[0]
@@ -224,7 +224,7 @@ def test_tokens_of_other_scripts_are_named_by_number(tmp_path, monkeypatch):
     _check_picture(tmp_path / "picture.png")
 
 
-def test_description(tmp_path):
+def test_a_picture_is_described_in_words(tmp_path):
     found = made("abcdef", 1, 1, 2)
     found.blocks[0].weights[:] = [[[1, 1.5, 3, 0.75, 0.5, 1]] * 2]
     assert draw(found, "a title", tmp_path / "a.png") == (

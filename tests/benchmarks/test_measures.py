@@ -429,7 +429,7 @@ TRANSLATION = {
 }
 
 
-def test_parameters(monkeypatch):
+def test_translators_have_the_parameters_that_the_paper_counts(monkeypatch):
     real = models.model_config
     monkeypatch.setattr(models, "variant_config", variant_config)
     chosen = [

@@ -137,7 +137,7 @@ def test_the_folder_of_somebody_else():
         shutil.rmtree(folder)
 
 
-def test_mounts(tmp_path):
+def test_a_mounted_folder_is_writable_unless_read_only(tmp_path):
     """One that is there to be filled, and one that is read-only."""
     script = f"""
 from pathlib import Path

@@ -13,7 +13,7 @@ def test_rows_by_tokens():
     assert Buckets(lengths, 400, "tokens").rows.tolist() == [96, 24, 16, 6, 4, 1]
 
 
-def test_shapes():
+def test_a_bucket_has_as_many_rows_as_the_unit_says():
     assert Buckets((4, 8), 5).shapes == [(5, 4), (5, 8)]
     assert Buckets((4, 8), 16, "tokens").shapes == [(4, 4), (2, 8)]
 

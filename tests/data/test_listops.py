@@ -46,7 +46,7 @@ def symbols(source):
         ("7", 7),
     ],
 )
-def test_evaluate(expression, value):
+def test_an_expression_has_its_value(expression, value):
     assert listops.evaluate(expression.split()) == value
 
 

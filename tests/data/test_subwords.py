@@ -73,7 +73,7 @@ def test_so_does_any_other_text(round_trip, text):
     assert round_trip([text])[1] == [text]
 
 
-def test_the_one_exception(round_trip):
+def test_only_the_mark_of_a_space_becomes_a_space(round_trip):
     assert round_trip(["a\u2581b"])[1] == ["a b"]
 
 

@@ -45,7 +45,7 @@ def test_bytes_are_kept(bytes_of, texts):
     assert [bytes(i - 1 for i in row) for row in found] == texts
 
 
-def test_symbols():
+def test_symbols_are_numbered_in_their_order():
     tokenizer = tokenizers.SymbolTokenizer(("0", "1", "[MAX", "]"))
     assert ids(tokenizer, "[MAX 1 0 ]", "1") == [[3, 2, 1, 4], [2]]
     assert tokenizer.vocabulary_size == 5

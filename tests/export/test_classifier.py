@@ -61,7 +61,7 @@ def test_encode_shows_what_the_model_sees(text_model):
     assert lengths == [min(len(as_bytes(text)), LONGEST) for text in TEXTS]
 
 
-def test_nothing(text_model):
+def test_no_texts_have_no_answers(text_model):
     found = text_model.serving_default(tf.constant([], tf.string))
     assert found["scores"].shape == (0, len(CLASSES))
     assert text_model.encode(tf.constant([], tf.string))["ids"].shape == (0, 1)

@@ -97,7 +97,7 @@ def test_encode_shows_what_the_model_sees(text_model):
 
 
 @pytest.mark.parametrize("signature", ["serving_default", "n_best"])
-def test_nothing(text_model, signature):
+def test_no_texts_have_no_answers(text_model, signature):
     assert text_model.outputs(signature, []) == []
     found = getattr(text_model, signature)(tf.constant([], tf.string))
     assert all(value.shape[0] == 0 for value in found.values())

@@ -31,7 +31,7 @@ def encode(model, tokens):
     return ops.convert_to_numpy(model.encode(tokens))
 
 
-def test_outputs(golden, model):
+def test_outputs_are_the_released_code_s(golden, model):
     encoded = encode(model, golden["tokens"])
     np.testing.assert_allclose(encoded, golden["out/encoded"], rtol=0, atol=1e-5)
     probabilities = ops.convert_to_numpy(ops.softmax(model(golden["tokens"])))
@@ -78,7 +78,7 @@ def _assert_close(found, expected):
     assert error < 1e-3, error
 
 
-def test_positions():
+def test_positions_are_the_released_code_s():
     expected = goldens.load("official_positions.npz")["table"]
     length, hidden_dim = expected.shape
     found = ops.convert_to_numpy(sinusoidal_positions(np.arange(length), hidden_dim))

@@ -43,7 +43,7 @@ def draw_wide(order, **options):
     return queries, keys, order(biases), values
 
 
-def test_steps(order):
+def test_steps_are_the_causal_sums_in_float64(order):
     queries, keys, biases, values = draw_wide(order)
 
     operator = given_features(use="causal")
@@ -70,7 +70,7 @@ def test_steps(order):
     assert_near(found, oracle(queries, keys, biases, values, True))
 
 
-def test_a_source(order):
+def test_a_source_is_read_as_the_sums_in_float64(order):
     """With padding, of one text with nothing else."""
     queries, keys, biases, values = draw_wide(order, padding=0.2, num_queries=11)
     biases[1] = -np.inf

@@ -105,7 +105,7 @@ LENGTHS = (1, 8, CHUNK, CHUNK + 1, 3 * CHUNK - 5)
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("spread", [1, 200])
 @pytest.mark.parametrize("zeros", [0.0, 0.7])
-def test_outputs(length, spread, zeros, causal):
+def test_outputs_are_the_sums_in_float64(length, spread, zeros, causal):
     arrays = draw(length, spread, zeros, padding=0.2)
     found, _ = compute(*arrays, causal)
     assert_near(found, oracle(*arrays, causal))
@@ -222,7 +222,7 @@ def test_the_fast_evaluation_serves_what_is_usual():
 @pytest.mark.parametrize("spread", [1, 200])
 @pytest.mark.parametrize("zeros", [0.0, 0.5])
 @pytest.mark.parametrize("length", [1, 7, CHUNK + 11])
-def test_gradients(spread, zeros, length, causal):
+def test_gradients_are_those_of_the_sums_in_float64(spread, zeros, length, causal):
     assert_gradients(draw(length, spread, zeros, padding=0.2), causal)
 
 

@@ -12,7 +12,7 @@ from reproduction.scores import NOT_RUN, Score, evidence
 from tests.reproduction.made_runs import experiments_of, results_of, rows, run_of
 
 
-def test_fidelity(tmp_path):
+def test_profiles_are_compared_by_pairs(tmp_path):
     table = tables.TABLES["fidelity"]
     scale = SCALES["laptop"]
     experiments = experiments_of(table, scale)

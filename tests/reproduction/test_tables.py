@@ -51,7 +51,7 @@ def classifier(experiment, accuracy, test=()):
     return run_of(experiment, {"test": result}, scores, training=training)
 
 
-def test_accuracies(tmp_path):
+def test_accuracies_stand_beside_the_published(tmp_path):
     table = tables.TABLES["3"]
     experiments = experiments_of(table, PAPER)
     # 2 tasks; 5 variants, 2 other systems and a bag of words; 5 seeds.
@@ -195,7 +195,7 @@ def test_systems_that_run_here(named, tmp_path):
     assert systems == {"Linformer", "Synthesizer"}
 
 
-def test_speeds(tmp_path):
+def test_speeds_stand_beside_the_published(tmp_path):
     measured = [
         {
             "benchmark": "speed",
@@ -280,7 +280,7 @@ def translated(experiments, checkpoints):
         yield run_of(one, results, training=0.99 * whole["train"])
 
 
-def test_translations(tmp_path):
+def test_translations_stand_beside_the_published(tmp_path):
     table = tables.TABLES["2"]
     experiments = experiments_of(table, PAPER.with_seeds(2))
     assert len(experiments) == 2 * 5 * 2
@@ -385,7 +385,7 @@ def test_a_table_without_runs_is_whole(name, tmp_path):
             assert " was not run: --data_dir has no " in sheet.markdown()
 
 
-def test_badges():
+def test_a_verdict_goes_by_the_difference():
     def badge(*figures):
         return verdict(*figures)["badge"]
 
@@ -398,7 +398,7 @@ def test_badges():
     assert set(ACCURACY_SPREAD) == set(ACCURACY)
 
 
-def test_means():
+def test_a_mean_leaves_out_what_is_no_number():
     assert mean_score([]) == (None, None, 0)
     assert mean_score([2.0, None]) == (2.0, None, 1)
     assert mean_score([1.0, 3.0, float("nan")]) == (2.0, pytest.approx(2**0.5), 2)
