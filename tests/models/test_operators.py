@@ -117,7 +117,7 @@ def definition(name):
     return f"tests.models.dense.{name.replace('-', '_')}"
 
 
-def written_out(name, operator, hyperparameters, arrays, mask):
+def written_out(name, operator, hyperparameters, arrays, mask, scale=SCALE):
     """What the reads should give, in float64."""
     arrays = {key: np.asarray(array, "float64") for key, array in arrays.items()}
     weights = {
@@ -131,7 +131,7 @@ def written_out(name, operator, hyperparameters, arrays, mask):
         arrays["keys"],
         arrays["x"],
         mask,
-        SCALE,
+        scale,
         operator.causal,
         weights,
         hyperparameters,
@@ -141,7 +141,8 @@ def written_out(name, operator, hyperparameters, arrays, mask):
     if kernel.ndim == 4:
         kernel = kernel[..., None]
     biases = np.moveaxis(arrays["biases"], 3, 0)  # (reads, batch, heads, m)
-    values = arrays["values"].reshape(READS, BATCH, -1, HEADS, SIZE)
+    values = arrays["values"]
+    values = values.reshape(*values.shape[:3], operator.num_heads, -1)
     values = np.einsum("rbmhs->rbhms", values)
     if operator.divides:
         weights = np.exp(biases - biases.max())
@@ -155,7 +156,7 @@ def written_out(name, operator, hyperparameters, arrays, mask):
             sums = np.maximum(sums, module.least(drawn) @ weights)
         outputs = outputs / np.where(sums, sums, 1)
     outputs = np.einsum("rbhns->rbnhs", outputs)
-    return outputs.reshape(READS, BATCH, -1, WIDTH)
+    return outputs.reshape(arrays["values"].shape)
 
 
 @pytest.mark.parametrize("name", OPERATORS)

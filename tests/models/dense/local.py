@@ -7,8 +7,7 @@ from tests.models.dense import masked_softmax, relative
 
 def kernel(drawn):
     """Over keys less than `window` positions away."""
-    scores = drawn.scale * drawn.queries @ drawn.keys.swapaxes(-1, -2)
-    scores = scores + relative.scores(drawn)
+    scores = relative.scores(drawn)
     places = np.arange(scores.shape[-1])
     near = np.abs(places[:, None] - places) < drawn.hyperparameters["window"]
     return masked_softmax(scores, drawn.visible() & near)

@@ -1,35 +1,68 @@
-"""What relative positions add to scores, number by number."""
+"""Scores of queries and keys with what is learned of their distance, pair by pair."""
 
 import numpy as np
 
+# Distances that are farther have the number or the vector of this one.
+FARTHEST = 16
+
 
 def scores(drawn):
-    """By distance, from -16 to 16, a number (T5, without buckets) or a product of a
-    query and a vector (Shaw et al. 2018, equation 4). Or terms b, c and d of Dai et al.
-    2019, section 3.3, by any distance."""
+    """(batch, heads, n, n), zeros for keys after the query where they are hidden."""
+    relative = [score for name, score in SCORES.items() if name in drawn.weights]
+    (score,) = relative or [_product]
     batch, heads, length, _ = drawn.queries.shape
-    added = np.zeros((batch, heads, length, length))
-    for i in range(length):
-        for j in range(i + 1 if drawn.causal else length):
-            place = max(-16, min(16, j - i)) + 16
-            if "relative_bias" in drawn.weights:
-                added[:, :, i, j] = drawn.weights["relative_bias"][:, place]
-            if "relative_keys" in drawn.weights:
-                vector = drawn.weights["relative_keys"][place]
-                added[:, :, i, j] = drawn.scale * drawn.queries[:, :, i] @ vector
-            if "relative_kernel" in drawn.weights:
-                added[:, :, i, j] = _by_sinusoids(drawn, i, j)
-    return added
+    filled = np.zeros((batch, heads, length, length))
+    for query in range(length):
+        for key in range(query + 1 if drawn.causal else length):
+            q, k = drawn.scale * drawn.queries[:, :, query], drawn.keys[:, :, key]
+            filled[:, :, query, key] = score(q, k, query - key, drawn.weights)
+    return filled
 
 
-def _by_sinusoids(drawn, i, j):
-    kernel, u, v = (
-        drawn.weights[f"relative_{name}"]
-        for name in ("kernel", "key_bias", "distance_bias")
-    )
-    half = len(kernel) // 2
-    angles = (j - i) * 1e4 ** (-np.arange(half) / (half - 1))
-    vector = np.concatenate([np.sin(angles), np.cos(angles)]) @ kernel
-    asking = drawn.scale * drawn.queries[:, :, i] + v[:, 0]
-    by_head = asking * vector.reshape(len(u), -1) + u[:, 0] * drawn.keys[:, :, j]
-    return by_head.sum(axis=-1)
+def _product(q, k, distance, weights):
+    """Vaswani et al. 2017, equation 1."""
+    return (q * k).sum(axis=-1)
+
+
+def _with_bias(q, k, distance, weights):
+    """Raffel et al. 2020, section 2.1: a scalar for each head is added to the logit."""
+    return (q * k).sum(axis=-1) + weights["relative_bias"][:, _row(distance)]
+
+
+def _with_key(q, k, distance, weights):
+    """Shaw et al. 2018, equation 4. Its section 3.3 shares the vectors among heads."""
+    return (q * (k + weights["relative_keys"][_row(distance)])).sum(axis=-1)
+
+
+def _row(distance):
+    """Of clip(j - i, k), from -k on: as below equation 4 of Shaw et al. 2018."""
+    return max(-FARTHEST, min(FARTHEST, -distance)) + FARTHEST
+
+
+def _with_sinusoids(q, k, distance, weights):
+    """Dai et al. 2019, section 3.3: (q + u) k + (q + v) W R(i - j)."""
+    u, v = (weights[f"relative_{name}_bias"][:, 0] for name in ("key", "distance"))
+    r = _sinusoids(distance, weights["relative_kernel"]).reshape(u.shape)
+    return ((q + u) * k).sum(axis=-1) + ((q + v) * r).sum(axis=-1)
+
+
+def _sinusoids(distance, kernel):
+    """W R, with R of Vaswani et al. 2017, section 3.5.
+
+    The rows of the learned kernel are those of W in another order, which for the sines
+    have another sign: of all sines of the opposite distance, then of all cosines.
+    """
+    width = len(kernel)
+    projected = np.zeros(kernel.shape[1])
+    for pair in range(width // 2):
+        angle = distance / 10_000 ** (2 * pair / width)
+        projected -= np.sin(angle) * kernel[pair]
+        projected += np.cos(angle) * kernel[width // 2 + pair]
+    return projected
+
+
+SCORES = {
+    "relative_bias": _with_bias,
+    "relative_keys": _with_key,
+    "relative_kernel": _with_sinusoids,
+}
