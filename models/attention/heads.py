@@ -35,12 +35,21 @@ def rotated(x, positions):
       positions: (length,).
     """
     half = x.shape[-1] // 2
-    rates = 1e4 ** (-np.arange(half) / half)
-    angles = ops.cast(positions, "float32")[:, None] * rates.astype("float32")
-    sine, cosine = (ops.cast(f(angles), x.dtype) for f in (ops.sin, ops.cos))
+    sine, cosine = sines_and_cosines(positions, half, x.dtype)
     first, second = x[..., :half], x[..., half:]
     turned = first * cosine - second * sine, first * sine + second * cosine
     return ops.concatenate(turned, axis=-1)
+
+
+def sines_and_cosines(positions, count, dtype):
+    """Of angles p / 10,000^(c / count), each (positions, count).
+
+    That is how papers have them (Vaswani et al. 2017, section 3.5). The positions that
+    TransEvolve's authors add to embeddings have other rates.
+    """
+    rates = 1e4 ** (-np.arange(count) / count)
+    angles = ops.cast(positions, "float32")[:, None] * rates.astype("float32")
+    return ops.cast(ops.sin(angles), dtype), ops.cast(ops.cos(angles), dtype)
 
 
 def is_future(num_queries, num_keys):

@@ -5,8 +5,8 @@ import abc
 import keras
 from keras import ops
 
+from models.attention.heads import sines_and_cosines
 from models.gradients import custom_gradient
-from models.layers.embedding import sinusoidal_positions
 from models.seeds import derive_seed
 
 # For Shaw et al. 2018 (section 4.3) it makes no difference from 2 to 256.
@@ -204,9 +204,9 @@ class RelativeSinusoids(RelativePositions):
     def numbers(self, queries):
         kernel = ops.cast(self.kernel, queries.dtype)
         distances = ops.arange(self.num_distances) - self.farthest
-        vectors = sinusoidal_positions(distances, kernel.shape[0], queries.dtype)
-        shape = (self.num_distances, self.num_heads, -1)
-        vectors = ops.reshape(ops.matmul(vectors, kernel), shape)
+        vectors = sines_and_cosines(distances, kernel.shape[0] // 2, queries.dtype)
+        vectors = ops.matmul(ops.concatenate(vectors, axis=1), kernel)
+        vectors = ops.reshape(vectors, (self.num_distances, self.num_heads, -1))
         queries = queries + ops.cast(self.query_biases[1], queries.dtype)
         return ops.matmul(queries, ops.transpose(vectors, (1, 2, 0)))
 

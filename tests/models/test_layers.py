@@ -8,15 +8,12 @@ from tests.models import gradients, test_attention, test_operators
 from tests.models.builders import at_once, numpy
 from tests.models.dense.rotary import rotated
 from tests.models.forms import in_float64, key_biases
-from tests.models.test_relative_positions import DEFINED, LENGTH
+from tests.models.test_relative_positions import LENGTH, RELATIVE_POSITIONS
 
 pytestmark = pytest.mark.jax
 
 ROTARY = [("softmax", "rotary"), ("talking-heads", "rotary")]
-RELATIVE = [
-    pytest.param("softmax", *positions.values, marks=positions.marks)
-    for positions in DEFINED
-]
+RELATIVE = [("softmax", positions) for positions in RELATIVE_POSITIONS]
 EACH = pytest.mark.parametrize("name, positions", ROTARY + RELATIVE)
 EACH_USE = pytest.mark.parametrize("use", ["self", "causal"])
 EACH_ARCHITECTURE = pytest.mark.parametrize(

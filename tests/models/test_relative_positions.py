@@ -34,17 +34,6 @@ pytestmark = pytest.mark.jax
 # Some keys of it are farther away than numbers and vectors are told apart.
 LENGTH = 2 * FARTHEST + 4
 EACH = pytest.mark.parametrize("positions", RELATIVE_POSITIONS)
-UNLIKE_THE_PAPER = pytest.mark.xfail(
-    strict=True,
-    reason="of d numbers, pair c has the rate 10,000^(-2c/(d - 2)), not 10,000^(-2c/d)",
-)
-DEFINED = [
-    pytest.param(
-        positions, marks=[UNLIKE_THE_PAPER] * (positions == "relative-sinusoids")
-    )
-    for positions in RELATIVE_POSITIONS
-]
-EACH_DEFINED = pytest.mark.parametrize("positions", DEFINED)
 EACH_USE = pytest.mark.parametrize("use", ["self", "causal"])
 # The window of 24 tells no more distances apart, and cuts the text in two blocks.
 OPERATORS = {"softmax": {}, "local": {"window": 24}}
@@ -72,7 +61,7 @@ def make_layer(architecture, name, positions, use, **arguments):
     return test_attention.make(architecture, config, use, **options)
 
 
-@EACH_DEFINED
+@EACH
 @EACH_USE
 @EACH_OPERATOR
 def test_reads_equal_the_definition(name, use, positions):
@@ -81,7 +70,7 @@ def test_reads_equal_the_definition(name, use, positions):
     )
 
 
-@EACH_DEFINED
+@EACH
 @EACH_USE
 @EACH_OPERATOR
 def test_gradients_equal_differences_of_the_definition(name, use, positions):
