@@ -2,7 +2,7 @@
 
 Equation 9 takes the scores A0 of a block's input X^0, corrected by T^l, for those that
 depth l would have of its own input X^l. The paper expects the error to grow with the
-depth, and does not measure it (section 7, "Different degrees of temporal evolution").
+depth, and does not measure it (section 6, "Different degrees of temporal evolution").
 """
 
 import functools

@@ -20,10 +20,19 @@ def open_run(folder, variant, **changes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", ["transevolve-randomff-2", "transevolve-fullff-1"])
-def test_rows_are_those_of_equation_9(tmp_path, monkeypatch, variant):
+@pytest.mark.parametrize(
+    "variant, step",
+    [
+        ("transevolve-randomff-2", "euler"),
+        ("transevolve-fullff-1", "euler"),
+        ("transevolve-fullff-1", "rk4"),
+        ("transevolve-fullff-1", "strang"),
+    ],
+)
+def test_rows_are_those_of_equation_9(tmp_path, monkeypatch, variant, step):
     """Of a depth's own input, and of the block's, at each depth."""
-    run = open_run(tmp_path, variant, **{"model.num_depths": 2})
+    changes = {"model.num_depths": 2, "model.residual_step": step}
+    run = open_run(tmp_path, variant, **changes)
     compared = []
 
     def distance(rows, exact):

@@ -40,12 +40,16 @@ def in_float64(layer):
     return {weight.name: numpy(weight).astype("float64") for weight in layer.weights}
 
 
+def time_vector(layer, depth):
+    """T^l where a depth is first read, (heads, d'/H), in float64."""
+    coefficients = in_float64(layer)["time_coefficients"]
+    of_first = layer.features[:: len(layer.features) // len(coefficients)]
+    return (coefficients * of_first)[depth].reshape(layer.num_heads, -1)
+
+
 def key_biases(layer, keys, depth):
     """b^l of equation 9, (batch, heads, keys), of K in float64."""
-    weights = in_float64(layer)
-    time = (weights["time_coefficients"] * layer.features)[depth]
-    time = time.reshape(layer.num_heads, -1)
-    kernel = weights["query_time_kernel"]
+    time, kernel = time_vector(layer, depth), in_float64(layer)["query_time_kernel"]
     kernel = kernel.reshape(layer.num_heads, -1, layer.projected_dim)
     return np.einsum("bjd,htd,ht->bhj", keys, kernel, time)
 
@@ -61,8 +65,7 @@ def equation_9(layer, x, mask, depth):
 
     weights = in_float64(layer)
     queries, keys = x @ weights["query_kernel"], x @ weights["key_kernel"]
-    time = (weights["time_coefficients"] * layer.features)[depth]
-    time = time.reshape(layer.num_heads, -1)
+    time = time_vector(layer, depth)
     query_time, key_time = (
         weights[name].reshape(layer.num_heads, -1, layer.projected_dim)
         for name in ("query_time_kernel", "key_time_kernel")

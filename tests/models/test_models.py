@@ -9,6 +9,7 @@ from models import build_classifier
 from models.attention.attention import Attention
 from models.convert import fold_rotations
 from models.layers.rotation_dense import RotationDense
+from tests.conftest import ROOT
 from tests.models.builders import (
     EACH_ARCHITECTURE,
     LITERAL,
@@ -214,6 +215,25 @@ def test_rotations_depend_on_seed_and_depth_alone():
     for other in (rotation(depth=1), rotation(seed=1)):
         assert np.abs(numpy(first.left) - numpy(other.left)).max() > 0.05
         assert np.abs(numpy(first.right) - numpy(other.right)).max() > 0.05
+
+
+@pytest.mark.parametrize(
+    "feed_forward, size",
+    [
+        ("rotation", (8 * 256 * 1024) ** -0.5),
+        ("dense", (2 * 256 * 1024) ** 0.5 / (256 + 1024)),
+    ],
+)
+def test_a_branch_starts_at_the_size_that_its_page_says(feed_forward, size):
+    x = np.random.default_rng(0).normal(size=(200, 256)).astype("float32")
+    sizes = {"hidden_dim": 256, "ffn_dim": 1024, "num_depths": 2}
+    config = {**SMALL, **sizes, "feed_forward": feed_forward}
+    model = build_classifier(config, VOCABULARY_SIZE, 4)
+    for layer in model.encoder.layers[0].feed_forwards:
+        ratio = np.linalg.norm(numpy(layer(x))) / np.linalg.norm(x)
+        assert ratio == pytest.approx(size, rel=0.15)
+    page = (ROOT / "docs/fidelity.md").read_text()
+    assert f"| {size:.2g} |" in page
 
 
 def test_rotations_are_no_weights():

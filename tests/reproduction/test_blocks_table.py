@@ -2,23 +2,26 @@
 
 import pytest
 
-from models import build_classifier, count_parameters
+from models import build_classifier
 from reproduction.scales import SCALES
 from reproduction.scores import NOT_RUN
 from reproduction.tables import blocks
+from tests.models.builders import count_parameters
 from tests.reproduction.made_runs import experiments_of, results_of, rows, run_of
 
 LAPTOP = SCALES["laptop"]
 
 
+@pytest.mark.parametrize("task", blocks.TASKS)
 @pytest.mark.parametrize("scale", ["paper", "laptop"])
-def test_models_have_as_many_parameters(scale):
-    counts = set()
+def test_models_have_as_many_parameters(scale, task):
+    counts = []
     for one in experiments_of(blocks, SCALES[scale]):
-        if one.task == "listops" and one.seed == 0:
+        if one.task == task and one.seed == 0:
             model = one.make_config({}).model
             assert model.num_blocks * model.num_depths == 6
-            counts.add(count_parameters(build_classifier(model, 20, 10)))
+            counts.append(count_parameters(build_classifier, model, 20, 10))
+    assert len(counts) == len(blocks.SETTINGS)
     assert max(counts) < 1.005 * min(counts)
 
 
