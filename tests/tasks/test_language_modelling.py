@@ -88,12 +88,19 @@ def test_no_segment_has_untrained_positions(folder, positions, memory, most):
         task.evaluation_batches("test")
 
 
-@pytest.mark.parametrize("slides", [False, True])
-def test_an_evaluation_does_not_depend_on_the_batch_size(folder, slides):
+LINEAR = {"variant": "transevolve-fullff-1-linear", "data.memory": True}
+EXACT = {**LINEAR, "variant": "transformer", "model.positions": "none"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"decode.sliding_window": True}, LINEAR, EXACT],
+    ids=["segments", "windows", "states", "positions"],
+)
+def test_an_evaluation_does_not_depend_on_the_batch_size(folder, changes):
     found = []
     for batch_size in (1, 7):
-        changes = {"train.batch_size": batch_size, "decode.sliding_window": slides}
-        task = make_task(folder, **changes)
+        task = make_task(folder, **changes, **{"train.batch_size": batch_size})
         found.append(evaluate(task, randomize(task.build_model())))
     assert found[0].pop("loss") == pytest.approx(found[1].pop("loss"), rel=1e-6)
     for name in ("perplexity", "token_perplexity"):
@@ -142,7 +149,6 @@ def test_what_cannot_model_language_is_refused(folder):
         make_task(folder, variant="transevolve-fullff-1-linformer")
 
 
-LINEAR = {"variant": "transevolve-fullff-1-linear", "data.memory": True}
 # States, and positions.
 EACH_MEMORY = pytest.mark.parametrize(
     "variant",
