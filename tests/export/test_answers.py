@@ -16,6 +16,7 @@ from evaluation.evaluate import evaluate
 from evaluation.run import load_run
 from export.signatures import MAX_NUMBERS
 from models import can_decode, can_encode, variant_config
+from tests import plain_text
 from tests.conftest import ROOT
 from tests.export.cases import Client, config_of
 from tests.runs import untrained
@@ -235,6 +236,28 @@ def test_random_bytes(exported, count):
     texts = [generator.randbytes(generator.randrange(40)) for _ in range(count)]
     found = client.ask("serving_default", text=texts)
     assert len(found["truncated"]) == count
+
+
+def test_a_language_model_answers_and_scores_as_the_run_does(tmp_path):
+    config = plain_text.config(plain_text.write(tmp_path), "transevolve-fullff-1-delta")
+    run = load_run(untrained(config, tmp_path / "run"))
+    run.text_model.save(tmp_path / "export/1")
+    client = Client(tmp_path / "export/1", run.tokenizer.modules)
+    texts = [*plain_text.lines(20, seed=3), "one " * 20, *HOSTILE]
+    predicted = run.predict(texts)
+    scores = run.text_model.outputs("score", texts)
+    for indices in batches(texts):
+        asked = {"text": [texts[i] for i in indices]}
+        answered = client.ask("serving_default", **asked)
+        scored = client.ask("score", **asked)
+        for place, index in enumerate(indices):
+            answer, score = predicted[index], scores[index]
+            assert text_of(answered["continuation"][place]) == answer.text
+            assert answered["truncated"][place] == answer.truncated
+            assert scored["log_prob"][place] == pytest.approx(score["log_prob"], NEAR)
+            for name in ("tokens", "truncated"):
+                assert scored[name][place] == score[name]
+    client.close()
 
 
 @pytest.mark.long

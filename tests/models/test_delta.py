@@ -8,6 +8,7 @@ from keras import ops
 from common.errors import UserError
 from configs import plain_text
 from models.attention import causal_chunks
+from models.attention.delta import DeltaOperator
 from models.attention.propagation import states_after, states_before, steps
 from tests.models import test_attention
 from tests.models.builders import numpy
@@ -16,13 +17,11 @@ from tests.models.operator_checks import (
     assert_mixed_precision_is_near,
 )
 from tests.models.test_operators import (
+    LENGTH,
     assert_gradients_equal_differences,
     assert_reads_equal_the_definition,
     draw,
     make,
-    padding,
-    reads,
-    written_out,
 )
 from training.config import check
 
@@ -32,6 +31,11 @@ ELU = {"feature_map": "elu1", "largest_strength": 1}
 DPFP = {"feature_map": "dpfp", "nu": 1, "largest_strength": 2}
 DIVIDED = {**ELU, "attention_normalisation": True}
 UNNORMALISED = {**ELU, "sum_normalisation": False}
+PAIRED = {
+    **DeltaOperator.variants["favor"],
+    "num_features": 16,
+    "paired": True,
+}
 TANH = {**UNNORMALISED, "feature_map": "tanh"}
 
 
@@ -40,29 +44,40 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(causal_chunks, "CHUNK", 4)
 
 
-@pytest.mark.parametrize("length", [5, 8, 14, 37])
-@pytest.mark.parametrize(
-    "hyperparameters",
-    [ELU, DPFP, DIVIDED, TANH],
-    ids=["elu1", "dpfp", "divided", "tanh"],
+def each(**hyperparameters):
+    return pytest.mark.parametrize(
+        "hyperparameters", list(hyperparameters.values()), ids=list(hyperparameters)
+    )
+
+
+def assert_equals_the_definition(*arguments):
+    """In outputs, which it returns, and gradients."""
+    outputs = assert_reads_equal_the_definition("delta", *arguments)
+    assert_gradients_equal_differences("delta", *arguments)
+    return outputs
+
+
+@pytest.mark.parametrize("length", [5, 8, 37])
+@each(
+    elu1=ELU,
+    dpfp=DPFP,
+    divided=DIVIDED,
+    divided_dpfp={**DPFP, "attention_normalisation": True},
+    unnormalised=UNNORMALISED,
+    unnormalised_dpfp={**DPFP, "sum_normalisation": False},
+    tanh=TANH,
 )
 def test_chunks_that_do_and_do_not_divide(small_chunks, hyperparameters, length):
     operator, layer = make("delta", hyperparameters, "causal", length)
-    arguments = "delta", operator, layer, hyperparameters, length
-    assert_reads_equal_the_definition(*arguments)
-    assert_gradients_equal_differences(*arguments)
+    assert_equals_the_definition(operator, layer, hyperparameters, length)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 300, pytest.param(2000, marks=pytest.mark.long)])
-def test_long_texts(length):
-    operator, layer = make("delta", ELU, "causal", length)
-    arrays, mask = draw(layer, length), padding(length)
-    if length == 1:
-        mask[:] = True
-    expected = written_out("delta", operator, ELU, arrays, mask)
-    outputs = numpy(reads(operator, layer, arrays, mask))
-    np.testing.assert_allclose(outputs[:, mask], expected[:, mask], rtol=0, atol=1e-5)
+@each(elu1=ELU, dpfp=DPFP, paired=PAIRED)
+def test_long_texts(hyperparameters, length):
+    operator, layer = make("delta", hyperparameters, "causal", length)
+    assert_equals_the_definition(operator, layer, hyperparameters, length)
 
 
 @pytest.mark.parametrize("strength", [-50.0, 50.0], ids=["zero", "one"])
@@ -70,47 +85,38 @@ def test_strengths_at_their_ends(small_chunks, strength):
     """Of 0 nothing is written; of 1 a key reads what was written last."""
     operator, layer = make("delta", ELU, "causal")
     operator.strength_kernel.assign(np.full(operator.strength_kernel.shape, strength))
-    arrays, mask = draw(layer), padding()
+    arrays = draw(layer)
     arrays["x"] = np.abs(arrays["x"]) + 1
     arrays["queries"] = arrays["keys"]
-    outputs = numpy(reads(operator, layer, arrays, mask))
-    expected = written_out("delta", operator, ELU, arrays, mask)
-    np.testing.assert_allclose(outputs[:, mask], expected[:, mask], rtol=0, atol=1e-5)
+    outputs = assert_equals_the_definition(operator, layer, ELU, LENGTH, arrays)
     if strength < 0:
         np.testing.assert_allclose(outputs, 0, atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-3])
-@pytest.mark.parametrize("hyperparameters", [ELU, DPFP], ids=["elu1", "dpfp"])
+@each(elu1=ELU, dpfp=DPFP)
 def test_keys_that_repeat(hyperparameters, noise):
     """One key again and again: T takes back at each position what the one before put
     there, and its entries stay small."""
     length = 200
     operator, layer = make("delta", hyperparameters, "causal", length)
-    arrays, mask = draw(layer, length), padding(length)
+    arrays = draw(layer, length)
     keys = arrays["keys"]
     arrays["keys"] = (keys[:, :, :1] + noise * keys).astype("float32")
-    expected = written_out("delta", operator, hyperparameters, arrays, mask)
-    outputs = numpy(reads(operator, layer, arrays, mask))
-    scale = max(1, np.abs(expected).max())
-    np.testing.assert_allclose(
-        outputs[:, mask], expected[:, mask], rtol=0, atol=1e-5 * scale
-    )
+    assert_equals_the_definition(operator, layer, hyperparameters, length, arrays)
 
 
 def test_features_that_are_all_zero(small_chunks):
     operator, layer = make("delta", DPFP, "causal")
-    arrays, mask = draw(layer), padding()
+    arrays = draw(layer)
     arrays["keys"][:, :, 3:7] = 0
     arrays["queries"][:, :, 5] = 0
-    outputs = numpy(reads(operator, layer, arrays, mask))
-    expected = written_out("delta", operator, DPFP, arrays, mask)
-    np.testing.assert_allclose(outputs[:, mask], expected[:, mask], rtol=0, atol=1e-5)
+    outputs = assert_equals_the_definition(operator, layer, DPFP, LENGTH, arrays)
     np.testing.assert_array_equal(outputs[:, :, 5], 0)
 
 
 @pytest.mark.parametrize("architecture", ["transformer", "transevolve"])
-@pytest.mark.parametrize("hyperparameters", [DIVIDED, TANH], ids=["divided", "tanh"])
+@each(divided=DIVIDED, tanh=TANH)
 def test_steps_equal_the_parallel_form(recent, architecture, hyperparameters):
     config = {"name": "delta", **hyperparameters}
     test_attention.test_steps_equal_the_parallel_form(architecture, config, recent)

@@ -115,7 +115,7 @@ def test_elu():
     np.testing.assert_allclose(found, np.where(x > 0, x + 1, np.exp(x)), rtol=1e-5)
 
 
-@pytest.mark.parametrize("nu", [1, 2, 3])
+@pytest.mark.parametrize("nu", [1, 2, 3, 8])
 def test_dpfp(nu):
     x = normal(5, SIZE)
     found = numpy(make("dpfp", nu=nu).queries(x))

@@ -37,11 +37,20 @@ def _each(condition=lambda kind: True, every=True):
             marks=() if every or _is_first(kind, suffix, use) else pytest.mark.long,
         )
         for name, kind in OPERATORS.items()
-        for suffix, hyperparameters in kind.variants.items()
+        for suffix, hyperparameters in _hyperparameters(name, kind)
         for use in kind.uses
         if use != "cross" and condition(kind)
     ]
     return pytest.mark.parametrize("name, hyperparameters, use", cases)
+
+
+def _hyperparameters(name, kind):
+    """Those of the variants, and of sum normalisation where none has it."""
+    yield from kind.variants.items()
+    if name == "linear":
+        for suffix, hyperparameters in kind.variants.items():
+            normalised = {**hyperparameters, "sum_normalisation": True}
+            yield f"{suffix}-normalised".removeprefix("-"), normalised
 
 
 def _is_first(kind, suffix, use):
@@ -176,15 +185,18 @@ def test_reads_equal_the_definition(name, hyperparameters, use):
 
 
 def assert_reads_equal_the_definition(
-    name, operator, layer, hyperparameters, length=LENGTH
+    name, operator, layer, hyperparameters, length=LENGTH, arrays=None
 ):
-    arrays, mask = draw(layer, length), padding(length)
+    """Of `arrays`, or of those that `draw` gives. Returns the outputs."""
+    arrays = draw(layer, length) if arrays is None else arrays
+    mask = padding(length)
     expected = written_out(name, operator, hyperparameters, arrays, mask)
     outputs = numpy(reads(operator, layer, arrays, mask))
     # Queries at padding are of no use to anybody.
-    outputs, expected = (x[:, mask] for x in (outputs, expected))
+    expected = expected[:, mask]
     scale = max(1, np.abs(expected).max())
-    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-5 * scale)
+    np.testing.assert_allclose(outputs[:, mask], expected, rtol=0, atol=1e-5 * scale)
+    return outputs
 
 
 @pytest.mark.slow
@@ -195,9 +207,11 @@ def test_gradients_equal_differences_of_the_definition(name, hyperparameters, us
 
 
 def assert_gradients_equal_differences(
-    name, operator, layer, hyperparameters, length=LENGTH
+    name, operator, layer, hyperparameters, length=LENGTH, arrays=None
 ):
-    arrays, mask = draw(layer, length), padding(length)
+    """Of `arrays`, or of those that `draw` gives."""
+    arrays = draw(layer, length) if arrays is None else arrays
+    mask = padding(length)
     random = np.random.default_rng(1)
     direction = random.normal(size=arrays["values"].shape) * mask[..., None]
     names = list(arrays)
@@ -209,6 +223,8 @@ def assert_gradients_equal_differences(
     slopes = gradients.by_inputs(loss, *arrays.values())
     for changed, slope in zip(names, slopes, strict=True):
         step = random.normal(size=arrays[changed].shape)
+        # Features that are divided by their sum leap where all of them are zero.
+        step *= arrays[changed] != 0
         step /= np.linalg.norm(step)
 
         def at(distance, changed=changed, step=step):

@@ -88,27 +88,24 @@ def test_no_segment_has_untrained_positions(folder, positions, memory, most):
         task.evaluation_batches("test")
 
 
-@pytest.mark.parametrize("slides", [False, True])
-def test_an_evaluation_does_not_depend_on_the_batch_size(folder, slides):
+LINEAR = {"variant": "transevolve-fullff-1-linear", "data.memory": True}
+EXACT = {**LINEAR, "variant": "transformer", "model.positions": "none"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"decode.sliding_window": True}, LINEAR, EXACT],
+    ids=["segments", "windows", "states", "positions"],
+)
+def test_an_evaluation_does_not_depend_on_the_batch_size(folder, changes):
     found = []
     for batch_size in (1, 7):
-        changes = {"train.batch_size": batch_size, "decode.sliding_window": slides}
-        task = make_task(folder, **changes)
+        task = make_task(folder, **changes, **{"train.batch_size": batch_size})
         found.append(evaluate(task, randomize(task.build_model())))
     assert found[0].pop("loss") == pytest.approx(found[1].pop("loss"), rel=1e-6)
     for name in ("perplexity", "token_perplexity"):
         assert found[0].pop(name) == pytest.approx(found[1].pop(name), rel=1e-5)
     assert found[0] == found[1]
-
-
-def test_a_window_as_long_as_the_text_is_one_segment(folder):
-    changes = {"data.segment_length": 400}
-    found = []
-    for slides in (False, True):
-        task = make_task(folder, **changes, **{"decode.sliding_window": slides})
-        assert len(task.data.text("test").tokens) < 400
-        found.append(evaluate(task, randomize(task.build_model())))
-    assert found[0]["loss"] == pytest.approx(found[1]["loss"], rel=1e-6)
 
 
 def test_a_score_is_the_loss_of_a_line(folder, tmp_path):
@@ -142,46 +139,30 @@ def test_what_cannot_model_language_is_refused(folder):
         make_task(folder, variant="transevolve-fullff-1-linformer")
 
 
-LINEAR = {"variant": "transevolve-fullff-1-linear", "data.memory": True}
-# States, and positions.
-EACH_MEMORY = pytest.mark.parametrize(
-    "variant",
+@pytest.mark.parametrize(
+    "changes",
     [
-        "transevolve-fullff-1-linear",
-        pytest.param("transformer", marks=pytest.mark.long),
+        pytest.param(LINEAR, id="states"),
+        pytest.param(EXACT, id="positions", marks=pytest.mark.long),
     ],
 )
-
-
-@EACH_MEMORY
-def test_a_memory_as_long_as_the_text_is_one_segment(folder, variant):
-    changes = {**LINEAR, "variant": variant, "model.positions": "none"}
-    changes["data.memory_span"] = 400
-    found = []
-    for length in (400, 12):
-        task = make_task(folder, **changes, **{"data.segment_length": length})
-        found.append(evaluate(task, randomize(task.build_model())))
-    assert found[0]["loss"] == pytest.approx(found[1]["loss"], rel=1e-5)
-    whole = {**changes, "data.memory": False, "data.segment_length": 400}
-    task = make_task(folder, **whole)
-    loss = evaluate(task, randomize(task.build_model()))["loss"]
-    assert loss == pytest.approx(found[0]["loss"], rel=1e-5)
-
-
-@EACH_MEMORY
-def test_a_document_that_is_apart_remembers_itself_alone(folder, variant):
-    changes = {**LINEAR, "variant": variant, "model.positions": "none"}
-    changes |= {"data.memory_span": 400, "data.documents": "apart"}
-    found = []
-    for length, memory in ((400, False), (3, True)):
-        now = {"data.segment_length": length, "data.memory": memory}
-        task = make_task(folder, **(changes | now))
-        found.append(evaluate(task, randomize(task.build_model())))
-    assert found[0]["loss"] == pytest.approx(found[1]["loss"], rel=1e-5)
-    joined = {**changes, "data.documents": None, "data.segment_length": 3}
-    task = make_task(folder, **joined)
-    loss = evaluate(task, randomize(task.build_model()))["loss"]
-    assert loss != pytest.approx(found[0]["loss"], rel=1e-4)
+def test_window_and_memory_as_long_as_the_text_are_one_segment(folder, changes):
+    """And of documents that are apart, each is a text."""
+    losses = {}
+    for documents in (None, "apart"):
+        changes = {**changes, "data.memory_span": 200, "data.documents": documents}
+        for form, now in {
+            "segment": {"data.segment_length": 200, "data.memory": False},
+            "window": {"data.segment_length": 200, "decode.sliding_window": True},
+            "memory": {"data.segment_length": 4},
+        }.items():
+            task = make_task(folder, **(changes | {"model.positions": "none"} | now))
+            loss = evaluate(task, randomize(task.build_model()))["loss"]
+            losses[documents, form] = loss
+            segment = losses[documents, "segment"]
+            assert loss == pytest.approx(segment, rel=1e-5), (documents, form)
+    assert len(task.data.text("test").tokens) < 200
+    assert losses[None, "segment"] != pytest.approx(segment, rel=1e-4)
 
 
 @pytest.mark.parametrize("variant", ["transevolve-fullff-1-linear", "transformer"])

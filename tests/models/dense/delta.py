@@ -20,8 +20,7 @@ def kernel(drawn):
     batch, heads, length, _ = keys.shape
     memory = np.zeros((batch, heads, length, keys.shape[-1]))
     rows = []
-    for j in range(length):
-        value = np.eye(length)[j]
+    for j, value in enumerate(np.eye(length)):
         found = np.einsum("bhmf,bhf->bhm", memory, keys[:, :, j])
         written = strengths[:, :, j, None] * (value - found)
         memory = memory + written[..., None] * keys[:, :, j, None]
