@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import initializers, ops
 
-from common.fields import boolean, fail, integer, optional
+from common.fields import fail, integer
 from models.attention.cache import State
 from models.attention.causal_chunks import chunks
 from models.attention.decoding import Carrying, after_identity, beams_first
@@ -24,10 +24,7 @@ from models.seeds import derive_seed
 
 MAPS = {**FEATURE_MAPS, "tanh": Tanh}
 FIELDS = {
-    "largest_strength": integer("β of the delta rule lies between 0 and this.", 1, 2),
-    "attention_normalisation": optional(
-        boolean("Whether what is read is divided by the products of features, too.")
-    ),
+    "largest_strength": integer("β of the delta rule lies between 0 and this.", 1, 2)
 }
 
 
@@ -62,7 +59,6 @@ class DeltaOperator(Carrying, FeatureOperator):
     Args:
       largest_strength: 1, or 2 for β = 2 σ(w_β x), with which a write may turn the
         sign of what its key has read.
-      attention_normalisation: whether it has that.
       **hyperparameters: of `FeatureOperator`.
     """
 
@@ -70,46 +66,29 @@ class DeltaOperator(Carrying, FeatureOperator):
     feature_maps = MAPS
     sum_normalisation = True
     variants = {
-        suffix: {
-            **hyperparameters,
-            "largest_strength": 1,
-            "attention_normalisation": False,
-        }
+        suffix: {**hyperparameters, "largest_strength": 1}
         for suffix, hyperparameters in variants(MAPS, normalised=True).items()
     }
     linear_time = True
     is_ordered = True
 
-    def __init__(
-        self,
-        num_heads,
-        use,
-        seed,
-        largest_strength,
-        attention_normalisation=False,
-        **hyperparameters,
-    ):
+    def __init__(self, num_heads, use, seed, largest_strength, **hyperparameters):
         super().__init__(num_heads, use, seed, **hyperparameters)
         self.largest_strength = largest_strength
-        self.attention_normalisation = bool(attention_normalisation)
 
     @classmethod
     def fields_of(cls, hyperparameters):
         """See `FeatureOperator.fields_of`."""
         return {**super().fields_of(hyperparameters), **FIELDS}
 
-    @staticmethod
-    def check(config):
-        """See `AttentionKind.check`.
-
-        Nothing else divides features by what they lack.
-        """
-        attention = config.model.attention
-        feature_map = MAPS[attention.feature_map]
-        normalised = attention.get("sum_normalisation") is not False
-        if feature_map.is_signed if normalised else feature_map.leaves_out_factors:
-            expected = f"{not normalised} with feature_map={attention.feature_map}"
-            fail("model.attention.sum_normalisation", expected, normalised)
+    @classmethod
+    def check(cls, config):
+        """See `AttentionKind.check`; z is no part of what a text leaves."""
+        super().check(config)
+        divides = config.model.attention.get("attention_normalisation")
+        if divides and config.data.get("memory"):
+            expected = "False beside model.attention.attention_normalisation"
+            fail("data.memory", expected, True)
 
     def build(self, layer, size):
         """Makes the map of heads of `size` numbers, and w_β."""

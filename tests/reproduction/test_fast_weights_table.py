@@ -39,6 +39,10 @@ def test_a_run_has_what_its_row_says():
     normalised = config("medium/transformer-delta/no-positions-normalised").model
     assert normalised.attention.attention_normalisation
     assert normalised.positions == "none"
+    undivided = config("medium/transformer-linear/undivided-no-positions-memory")
+    attention = undivided.model.attention
+    assert not attention.attention_normalisation and attention.sum_normalisation
+    assert undivided.data.memory and undivided.model.positions == "none"
     memory = config("medium/transformer/relative-positions-memory")
     assert memory.data.memory and not memory.decode.sliding_window
     assert memory.model.positions == "relative-sinusoids"
