@@ -87,8 +87,8 @@ def _runs(scale, task, variant, options) -> list[Experiment]:
 def _dot_product(task, variant, size):
     """Hyperparameters of the feature map with which keys have so many features."""
     if "favor" in variant:
-        # exp(wx) and exp(-wx) of each draw.
-        features = {"num_features": size, "paired": True}
+        # exp(wx) and exp(-wx) of each draw, one a batch.
+        features = {"num_features": size, "paired": True, "redraw_every": 1}
     else:
         model = task._replace(variant=variant).make_config({}).model
         features = {"nu": size // (2 * (model.hidden_dim // model.num_heads))}
