@@ -110,7 +110,9 @@ class DeltaOperator(Carrying, FeatureOperator):
         """See `Operator.inputs`; queries are divided by what outputs are to be."""
         if self.attention_normalisation:
             earlier = num_earlier(ops.shape(queries)[2], ops.shape(keys)[2])
-            queries = _divided(queries, ops.cumsum(keys, axis=2)[:, :, earlier:])
+            # In bfloat16 a sum of 256 keys stays as it is when one more is added.
+            totals = ops.cumsum(ops.cast(keys, "float32"), axis=2)
+            queries = _divided(queries, totals[:, :, earlier:])
         return self.inputs_of_step(queries, keys, further)
 
     def inputs_of_step(self, queries, keys, further=()):
@@ -131,7 +133,7 @@ class DeltaOperator(Carrying, FeatureOperator):
         """N, R, P, tril(φ(Q) φ(K)^T), T and the steps of A, after the inputs."""
         queries, keys, strengths = _in_chunks(inputs)
         seen = ops.tril(ops.matmul(queries, transpose(keys)))
-        solved = _solved(strengths * ops.matmul(keys, transpose(keys)))
+        solved = _solved(keys, strengths)
         by_values = solved * transpose(strengths)
         by_states = ops.matmul(by_values, keys)
         within = ops.matmul(seen, by_values)
@@ -278,9 +280,11 @@ class Step(NamedTuple):
 
 
 def _divided(queries, totals):
-    """φ(q) by z · φ(q), which are zero where all that z adds up are."""
-    products = ops.sum(queries * totals, axis=-1, keepdims=True)
-    return queries / ops.where(products == 0, 1, products)
+    """φ(q) by z · φ(q), which are zero where all that z adds up are; z in float32."""
+    by_sums = ops.cast(queries, "float32")
+    products = ops.sum(by_sums * totals, axis=-1, keepdims=True)
+    quotients = by_sums / ops.where(products == 0, 1, products)
+    return ops.cast(quotients, queries.dtype)
 
 
 def _in_chunks(inputs):
@@ -290,10 +294,12 @@ def _in_chunks(inputs):
     return chunks(queries), chunks(keys), chunks(strengths)
 
 
-def _solved(products):
-    """T, of diag(β) φ(K) φ(K)^T, whose strictly lower part counts."""
-    lower = ops.tril(ops.cast(products, "float32"), -1)
+def _solved(keys, strengths):
+    """T, whose rounding to the keys' dtype is its only one."""
+    dtype = keys.dtype
+    keys, strengths = (ops.cast(x, "float32") for x in (keys, strengths))
+    lower = ops.tril(strengths * ops.matmul(keys, transpose(keys)), -1)
     places = ops.arange(ops.shape(lower)[-1])
     one = ops.cast(places == places[:, None], lower.dtype)
     one = ops.broadcast_to(one, ops.shape(lower))
-    return ops.cast(ops.solve_triangular(lower + one, one, lower=True), products.dtype)
+    return ops.cast(ops.solve_triangular(lower + one, one, lower=True), dtype)
