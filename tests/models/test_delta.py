@@ -98,6 +98,29 @@ def test_keys_that_repeat(hyperparameters, noise):
     )
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("strength", [0.5, 1, 2])
+@pytest.mark.parametrize("hyperparameters", [ELU, DPFP], ids=["elu1", "dpfp"])
+def test_repetitions_of_a_key(hyperparameters, strength):
+    """Prints a row of the table in docs/attention.md, of 1,000 positions."""
+    # β is half of the largest, since its kernel is zero.
+    hyperparameters = {**hyperparameters, "largest_strength": 2 * strength}
+    operator, layer = make("delta", hyperparameters, "causal", 1000)
+    operator.strength_kernel.assign(np.zeros(operator.strength_kernel.shape))
+    errors = {}
+    for times in (1, 10, 100, 1000):
+        arrays, mask = draw(layer, 1000), padding(1000)
+        keys = arrays["keys"][:, :, : 1000 // times]
+        arrays["keys"] = np.repeat(keys, times, axis=2)
+        expected = written_out("delta", operator, hyperparameters, arrays, mask)
+        outputs = numpy(reads(operator, layer, arrays, mask))
+        scale = max(1, np.abs(expected).max())
+        errors[times] = np.abs(outputs - expected)[:, mask].max() / scale
+    row = ", ".join(f"{times} times {error:.0e}" for times, error in errors.items())
+    print(f"\n{hyperparameters['feature_map']}, β = {strength}: {row}")
+    assert max(errors.values()) < 1e-5
+
+
 def test_features_that_are_all_zero(small_chunks):
     operator, layer = make("delta", DPFP, "causal")
     arrays, mask = draw(layer), padding()
