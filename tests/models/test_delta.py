@@ -7,6 +7,7 @@ from keras import ops
 
 from common.errors import UserError
 from configs import plain_text
+from models import check
 from models.attention import causal_chunks
 from models.attention.propagation import states_after, states_before, steps
 from tests.models import gradients, test_attention
@@ -24,7 +25,6 @@ from tests.models.test_operators import (
     reads,
     written_out,
 )
-from training.config import check
 
 pytestmark = pytest.mark.jax
 
@@ -228,8 +228,10 @@ def test_bfloat16_is_as_precise_as_its_features(hyperparameters):
         return ops.cast(reads(operator, layer, given, mask), "float32")
 
     def slopes(dtype):
+        along = ops.convert_to_tensor(direction.astype("float32"))
+
         def loss(*given):
-            return ops.sum(outputs(dtype, *given) * direction.astype("float32"))
+            return ops.sum(outputs(dtype, *given) * along)
 
         return map(numpy, gradients.by_inputs(loss, *arrays.values()))
 
