@@ -187,7 +187,7 @@ FAST_WEIGHT_PERPLEXITY = {
         "transformer-delta, no positions": (28.1, 31.1),
     },
     ("4", "medium"): {
-        "transformer-linear, no positions, memory": (1600, 1600),
+        "transformer-linear, undivided, no positions, memory": (1600, 1600),
         "transformer-delta, no positions, memory": (27.8, 29.4),
         "transformer, relative positions, memory": (24.6, 25.5),
     },

@@ -282,7 +282,10 @@ LAPTOP = Scale(
         "memory": {"lengths": [4000]},
     },
     # At some of these the published memories are full.
-    retrieval={1: (20, 60, 100, 180, 260, 340, 420), 2: (20, 60, 100, 140, 180)},
+    retrieval={
+        1: (20, 60, 100, 180, 260, 340, 420, 500),
+        2: (20, 60, 100, 140, 180, 200),
+    },
     fast_weights={
         # Heads of 64, as theirs.
         "translation": LAPTOP_TASKS["wmt14_en_de"].changed(

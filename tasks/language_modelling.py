@@ -266,8 +266,6 @@ def _check_memory(config):
         expected += f" beside model.positions={model.positions}"
     elif model.attention.get("redraw_every"):
         expected += " where random features are redrawn"
-    elif model.attention.get("attention_normalisation"):
-        expected += " beside model.attention.attention_normalisation"
     else:
         return
     fail("data.memory", expected, True)

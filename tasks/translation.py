@@ -96,6 +96,10 @@ class TranslationTask(Task):
     def check(config):
         if not can_decode(config.model):
             fail("variant", "a variant with a decoder", config.variant)
+        attention = config.model.get("attention", {})
+        if attention.get("attention_normalisation") is False:
+            expected = "True in a model that attends to a source"
+            fail("model.attention.attention_normalisation", expected, False)
         size, longest = config.train.batch_size, config.data.max_length
         if config.train.batch_unit == "tokens" and size < longest:
             fail("train.batch_size", f"at least data.max_length={longest} tokens", size)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import initializers, ops
 
-from common.fields import boolean, fail, integer, optional
+from common.fields import fail, integer
 from models.attention.cache import State
 from models.attention.causal_chunks import chunks
 from models.attention.decoding import Carrying, after_identity, beams_first
@@ -24,10 +24,7 @@ from models.seeds import derive_seed
 
 MAPS = {**FEATURE_MAPS, "tanh": Tanh}
 FIELDS = {
-    "largest_strength": integer("β of the delta rule lies between 0 and this.", 1, 2),
-    "attention_normalisation": optional(
-        boolean("Whether what is read is divided by the products of features, too.")
-    ),
+    "largest_strength": integer("β of the delta rule lies between 0 and this.", 1, 2)
 }
 
 
@@ -62,7 +59,6 @@ class DeltaOperator(Carrying, FeatureOperator):
     Args:
       largest_strength: 1, or 2 for β = 2 σ(w_β x), with which a write may turn the
         sign of what its key has read.
-      attention_normalisation: whether it has that.
       **hyperparameters: of `FeatureOperator`.
     """
 
@@ -70,46 +66,29 @@ class DeltaOperator(Carrying, FeatureOperator):
     feature_maps = MAPS
     sum_normalisation = True
     variants = {
-        suffix: {
-            **hyperparameters,
-            "largest_strength": 1,
-            "attention_normalisation": False,
-        }
+        suffix: {**hyperparameters, "largest_strength": 1}
         for suffix, hyperparameters in variants(MAPS, normalised=True).items()
     }
     linear_time = True
     is_ordered = True
 
-    def __init__(
-        self,
-        num_heads,
-        use,
-        seed,
-        largest_strength,
-        attention_normalisation=False,
-        **hyperparameters,
-    ):
+    def __init__(self, num_heads, use, seed, largest_strength, **hyperparameters):
         super().__init__(num_heads, use, seed, **hyperparameters)
         self.largest_strength = largest_strength
-        self.attention_normalisation = bool(attention_normalisation)
 
     @classmethod
     def fields_of(cls, hyperparameters):
         """See `FeatureOperator.fields_of`."""
         return {**super().fields_of(hyperparameters), **FIELDS}
 
-    @staticmethod
-    def check(config):
-        """See `AttentionKind.check`.
-
-        Nothing else divides features by what they lack.
-        """
-        attention = config.model.attention
-        feature_map = MAPS[attention.feature_map]
-        normalised = attention.get("sum_normalisation") is not False
-        if feature_map.is_signed if normalised else feature_map.leaves_out_factors:
-            expected = f"{not normalised} with feature_map={attention.feature_map}"
-            fail("model.attention.sum_normalisation", expected, normalised)
+    @classmethod
+    def check(cls, config):
+        """See `AttentionKind.check`; z is no part of what a text leaves."""
+        super().check(config)
+        divides = config.model.attention.get("attention_normalisation")
+        if divides and config.data.get("memory"):
+            expected = "False beside model.attention.attention_normalisation"
+            fail("data.memory", expected, True)
 
     def build(self, layer, size):
         """Makes the map of heads of `size` numbers, and w_β."""
@@ -131,7 +110,9 @@ class DeltaOperator(Carrying, FeatureOperator):
         """See `Operator.inputs`; queries are divided by what outputs are to be."""
         if self.attention_normalisation:
             earlier = num_earlier(ops.shape(queries)[2], ops.shape(keys)[2])
-            queries = _divided(queries, ops.cumsum(keys, axis=2)[:, :, earlier:])
+            # In bfloat16 a sum of 256 keys stays as it is when one more is added.
+            totals = ops.cumsum(ops.cast(keys, "float32"), axis=2)
+            queries = _divided(queries, totals[:, :, earlier:])
         return self.inputs_of_step(queries, keys, further)
 
     def inputs_of_step(self, queries, keys, further=()):
@@ -152,7 +133,7 @@ class DeltaOperator(Carrying, FeatureOperator):
         """N, R, P, tril(φ(Q) φ(K)^T), T and the steps of A, after the inputs."""
         queries, keys, strengths = _in_chunks(inputs)
         seen = ops.tril(ops.matmul(queries, transpose(keys)))
-        solved = _solved(strengths * ops.matmul(keys, transpose(keys)))
+        solved = _solved(keys, strengths)
         by_values = solved * transpose(strengths)
         by_states = ops.matmul(by_values, keys)
         within = ops.matmul(seen, by_values)
@@ -299,9 +280,11 @@ class Step(NamedTuple):
 
 
 def _divided(queries, totals):
-    """φ(q) by z · φ(q), which are zero where all that z adds up are."""
-    products = ops.sum(queries * totals, axis=-1, keepdims=True)
-    return queries / ops.where(products == 0, 1, products)
+    """φ(q) by z · φ(q), which are zero where all that z adds up are; z in float32."""
+    by_sums = ops.cast(queries, "float32")
+    products = ops.sum(by_sums * totals, axis=-1, keepdims=True)
+    quotients = by_sums / ops.where(products == 0, 1, products)
+    return ops.cast(quotients, queries.dtype)
 
 
 def _in_chunks(inputs):
@@ -311,10 +294,12 @@ def _in_chunks(inputs):
     return chunks(queries), chunks(keys), chunks(strengths)
 
 
-def _solved(products):
-    """T, of diag(β) φ(K) φ(K)^T, whose strictly lower part counts."""
-    lower = ops.tril(ops.cast(products, "float32"), -1)
+def _solved(keys, strengths):
+    """T, whose rounding to the keys' dtype is its only one."""
+    dtype = keys.dtype
+    keys, strengths = (ops.cast(x, "float32") for x in (keys, strengths))
+    lower = ops.tril(strengths * ops.matmul(keys, transpose(keys)), -1)
     places = ops.arange(ops.shape(lower)[-1])
     one = ops.cast(places == places[:, None], lower.dtype)
     one = ops.broadcast_to(one, ops.shape(lower))
-    return ops.cast(ops.solve_triangular(lower + one, one, lower=True), products.dtype)
+    return ops.cast(ops.solve_triangular(lower + one, one, lower=True), dtype)

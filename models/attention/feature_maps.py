@@ -288,12 +288,14 @@ def variants(feature_maps: Mapping[str, type[FeatureMap]], normalised: bool) -> 
 
     Args:
       feature_maps: {name: what it may have}.
-      normalised: whether features are divided by their sum, where none are signed.
+      normalised: whether features are divided by their sum, where none are signed,
+        and not what is read by that of their products.
     """
     return {
         suffix: {
             "feature_map": name,
             "sum_normalisation": normalised and not feature_map.is_signed,
+            "attention_normalisation": not normalised,
             **hyperparameters,
         }
         for name, feature_map in feature_maps.items()

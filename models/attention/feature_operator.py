@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from common.fields import boolean, optional
+from common.fields import boolean, fail, optional
 from models.attention.feature_maps import FEATURE_MAPS, scaled
 from models.attention.operator import Operator
 from models.seeds import derive_seed
@@ -13,15 +13,18 @@ class FeatureOperator(Operator):
 
     Queries and keys are scaled by the root of the scores' scale each. With sum
     normalisation the features of each are divided by their sum (Schlag, Irie and
-    Schmidhuber 2021, section 4.2); where all are zero they stay so.
+    Schmidhuber 2021, section 4.2); where all are zero they stay so. With attention
+    normalisation what is read is divided by the sum of the products of features.
 
     Class attributes:
       feature_maps: {name: `FeatureMap`} that it may have.
-      sum_normalisation: whether it has that, if its field does not say so.
+      sum_normalisation, attention_normalisation: whether it has these, if their fields
+        do not say so.
 
     Args:
       feature_map: a key of `feature_maps`.
-      sum_normalisation: whether features are divided by their sum; None for as usual.
+      sum_normalisation, attention_normalisation: whether it has these; None for as
+        usual.
       **hyperparameters: of the map, those that it has.
 
     Raises:
@@ -30,6 +33,7 @@ class FeatureOperator(Operator):
 
     feature_maps = FEATURE_MAPS
     sum_normalisation = False
+    attention_normalisation = False
     inert_weights = ("passes",)
 
     def __init__(
@@ -39,6 +43,7 @@ class FeatureOperator(Operator):
         seed,
         feature_map,
         sum_normalisation=None,
+        attention_normalisation=None,
         **hyperparameters,
     ):
         super().__init__(num_heads, use, seed)
@@ -48,11 +53,13 @@ class FeatureOperator(Operator):
         self.map_name = feature_map
         if sum_normalisation is not None:
             self.sum_normalisation = sum_normalisation
+        if attention_normalisation is not None:
+            self.attention_normalisation = attention_normalisation
         self.hyperparameters = hyperparameters
 
     @classmethod
     def fields_of(cls, hyperparameters):
-        """Those of the map, which the variant chooses, and of the normalisation."""
+        """Those of the map, which the variant chooses, and of normalisation."""
         return {
             **cls.feature_maps[hyperparameters["feature_map"]].fields,
             "sum_normalisation": optional(
@@ -60,7 +67,27 @@ class FeatureOperator(Operator):
                     "Whether features are divided by their sum; only delta's if unset."
                 )
             ),
+            "attention_normalisation": optional(
+                boolean(
+                    "Whether what is read is divided by the sum of the products of "
+                    "features; only linear's if unset."
+                )
+            ),
         }
+
+    @classmethod
+    def check(cls, config):
+        """See `AttentionKind.check`; what features lack must be divided out."""
+        attention = config.model.attention
+        feature_map = cls.feature_maps[attention.feature_map]
+        normalised = attention.get("sum_normalisation")
+        if normalised is None:
+            normalised = cls.sum_normalisation
+        divides = cls.divides and attention.get("attention_normalisation") is not False
+        lacks = feature_map.leaves_out_factors and not divides
+        if feature_map.is_signed if normalised else lacks:
+            expected = f"{not normalised} with feature_map={attention.feature_map}"
+            fail("model.attention.sum_normalisation", expected, normalised)
 
     @property
     def is_softmax(self):

@@ -2,7 +2,8 @@
 
     out_i = phi(q_i) S / (phi(q_i) z),    [S, z] = sum_j w_j phi(k_j) [V_j, 1]
 
-over all keys j or, causally, over j <= i. docs/attention.md, "Linear form", derives it.
+over all keys j or, causally, over j <= i. docs/attention.md, "The linear operator",
+derives it.
 """
 
 from keras import ops
@@ -35,13 +36,27 @@ SHORT, SUMS, CHUNKS = "short", "sums", "chunks"
 class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
     """K = phi(Q) phi(K)^T (Katharopoulos et al. 2020, equation 5).
 
-    Causally K is that matrix's lower triangle.
+    Causally K is that matrix's lower triangle. Without attention normalisation it is
+    read undivided, as any `Operator` that is no `DividedOperator`: what is read grows
+    with the length (the sum update rule of Schlag, Irie and Schmidhuber 2021).
 
     Args: of `FeatureOperator`.
+
+    Raises:
+      ValueError: if it is to serve undivided as "cross".
     """
 
+    attention_normalisation = True
     variants = variants(FEATURE_MAPS, normalised=False)
     linear_time = True
+
+    def __init__(self, num_heads, use, seed, feature_map, **hyperparameters):
+        super().__init__(num_heads, use, seed, feature_map, **hyperparameters)
+        self.divides = self.attention_normalisation
+        if use == "cross" and not self.divides:
+            raise ValueError(
+                "linear serves as 'cross' with attention_normalisation alone"
+            )
 
     def make(self, inputs, columns):
         """phi(Q) and phi(K); P, but for `SUMS`, (batch, heads, n, m) or of chunks; and

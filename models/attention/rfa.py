@@ -61,6 +61,10 @@ class RfaOperator(SignedDecoding, LinearOperator):
         """See `AttentionKind.fields_of`."""
         return cls.fields
 
+    @classmethod
+    def check(cls, config):
+        """See `AttentionKind.check`."""
+
     def build(self, layer, size):
         """Makes the map of heads of `size` numbers."""
         seed = derive_seed(self.seed, "features")

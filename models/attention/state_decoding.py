@@ -1,5 +1,6 @@
 """Decoding by states of a size that no length changes: [S, z] of all tokens so far."""
 
+import math
 from typing import Any, NamedTuple
 
 from keras import ops
@@ -27,7 +28,7 @@ class Step(NamedTuple):
 
     Attributes:
       queries: log phi(q), (batch, beams, heads, f).
-      keys: list of b^l + log phi(k), likewise, one a read.
+      keys: list of log w^l + log phi(k), likewise, one a read.
       cache: list of `State`, one a read: [S, z, M], (batch, beams, heads, f, v + 2), in
         float32. See `safe_sums.Sums`.
     """
@@ -50,7 +51,7 @@ class StateDecoding(Carrying, SourceDecoding):
         queries, keys = inputs
         logs = [beams_first(log(keys))]
         if biases is not None:
-            biases = beams_first(biases)
+            biases = beams_first(self._logs(biases))
             reads = biases.shape[-1]
             logs = [logs[0] + bias for bias in ops.split(biases, reads, axis=-1)]
         return Step(beams_first(log(queries)), logs, cache)
@@ -63,21 +64,31 @@ class StateDecoding(Carrying, SourceDecoding):
         rows = with_ones(values[:, :, :, None])
         sums = ops.exp(before - maxima) * sums + ops.exp(logs - maxima) * rows
         weights = step.queries + maxima[..., 0]
-        weights = ops.exp(weights - largest(weights, axis=-1))
-        attended = divided(ops.einsum("bnhf,bnhfv->bnhv", weights, sums))
+        if self.divides:
+            weights = weights - largest(weights, axis=-1)
+        products = ops.einsum("bnhf,bnhfv->bnhv", ops.exp(weights), sums)
+        attended = divided(products) if self.divides else products[..., :-1]
         return attended, ops.concatenate([sums, maxima], axis=-1)
 
     def keys_of(self, memory):
-        """See `Carrying`: the mean of what a feature has seen, weighed by its sum."""
+        """See `Carrying`: the mean of what a feature has seen, weighed by its sum.
+        Undivided, all that it has seen, with weight 1."""
+        if not self.divides:
+            values = [ops.exp(state[..., -1:]) * state[..., :-2] for state in memory]
+            return ops.zeros((*ops.shape(values[0])[:3], len(memory))), values
         biases = [state[..., -1:] + log(state[..., -2:-1]) for state in memory]
         values = [divided(state[..., :-1]) for state in memory]
         return ops.concatenate(biases, axis=-1), values
 
     def left_by(self, parts, biases, values):
         """See `Carrying`."""
-        sums = sums_of(parts[1], biases, values)
+        sums = sums_of(parts[1], self._logs(biases), values)
         maxima = ops.swapaxes(sums.maxima, 2, 3)
         return State(ops.concatenate([sums.values, maxima], axis=-1)[:, None])
+
+    def _logs(self, biases):
+        """log w of the weights that an `Operator` has by its biases."""
+        return biases if self.divides else math.log(2) + ops.log_sigmoid(biases)
 
     def source_cache(self, keys, biases, mask, values) -> Sums:
         """The `Sums` of a source in all reads, (batch, heads, reads, …): of one size,

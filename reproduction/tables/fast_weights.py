@@ -17,6 +17,11 @@ PUBLISHED = {("1", TRANSLATION): FAST_WEIGHT_BLEU, **FAST_WEIGHT_PERPLEXITY}
 BESIDE = [f"transevolve-fullff-1{ending}" for ending in ("", "-linear", "-delta")]
 OPTIONS = {
     "normalised": {"model.attention.attention_normalisation": True},
+    # Features are divided by their sum in the authors' code, whatever else is.
+    "undivided": {
+        "model.attention.attention_normalisation": False,
+        "model.attention.sum_normalisation": True,
+    },
     "no positions": {"model.positions": "none"},
     "relative positions": {"model.positions": "relative-sinusoids"},
     "memory": {"data.memory": True, "decode.sliding_window": False},
@@ -45,8 +50,7 @@ NOTES = {
     "perplexity": "Perplexity is a word's. At scale paper a window slides over the "
     "text, and its last token counts, as theirs. With memory, and at the other scales, "
     "the text is read segment by segment. Their output layer is an adaptive softmax, "
-    "and so is ours. Their sum with memory has no normalisation, and diverges; ours "
-    "has the division of linear attention.",
+    "and so is ours.",
 }
 
 
@@ -83,8 +87,8 @@ def _runs(scale, task, variant, options) -> list[Experiment]:
 def _dot_product(task, variant, size):
     """Hyperparameters of the feature map with which keys have so many features."""
     if "favor" in variant:
-        # exp(wx) and exp(-wx) of each draw.
-        features = {"num_features": size, "paired": True}
+        # exp(wx) and exp(-wx) of each draw, one a batch.
+        features = {"num_features": size, "paired": True, "redraw_every": 1}
     else:
         model = task._replace(variant=variant).make_config({}).model
         features = {"nu": size // (2 * (model.hidden_dim // model.num_heads))}

@@ -49,7 +49,7 @@ def jobs(scale: Scale, folder) -> dict[str, Job]:
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`; a sheet for each setting."""
     return [
-        _sheet(setting, list(counts), results.folder.results)
+        _sheet(setting, list(counts), results.folder.results, scale)
         for setting, counts in scale.retrieval.items()
     ]
 
@@ -67,7 +67,7 @@ def _train(setting, memory, paths):
             write_json(paths[count], retrieval.row(setting, memory, count))
 
 
-def _sheet(setting, counts, folder):
+def _sheet(setting, counts, folder, scale):
     filled, trained, near, compared = [], [], 0, 0
     for memory in retrieval.MEMORIES[setting]:
         printed = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][memory], strict=False)
@@ -84,6 +84,8 @@ def _sheet(setting, counts, folder):
             for of, points in losses.items()
         ]
     notes = [*NOTES]
+    if not scale.is_paper:
+        notes.append("These are some numbers of keys. --scale=paper has all.")
     if compared:
         notes.append(
             f"{near} of {compared} losses are at most {TOLERANCE} above the published."

@@ -165,6 +165,15 @@ def test_a_variant_that_cannot_learn_it_is_refused(task):
     assert {"bag-of-words", "transformer-big-bird"} <= refused
 
 
+def test_a_translator_does_not_read_its_source_undivided():
+    module = importlib.import_module("configs.multi30k")
+    config = module.get_config("transformer-linear")
+    configuration.check(config)
+    config.model.attention.attention_normalisation = False
+    with pytest.raises(UserError, match="attention_normalisation: expected True in"):
+        configuration.check(config)
+
+
 @pytest.mark.parametrize("task", [*TASKS, *LANGUAGE])
 def test_the_file_says_how_to_run_it(task):
     module = importlib.import_module(f"configs.{task}")

@@ -7,10 +7,11 @@ from keras import ops
 
 from common.errors import UserError
 from configs import plain_text
+from models import check
 from models.attention import causal_chunks
 from models.attention.delta import DeltaOperator
 from models.attention.propagation import states_after, states_before, steps
-from tests.models import test_attention
+from tests.models import gradients, test_attention
 from tests.models.builders import numpy
 from tests.models.operator_checks import (
     assert_dynamic_lengths_serve,
@@ -23,7 +24,6 @@ from tests.models.test_operators import (
     draw,
     make,
 )
-from training.config import check
 
 pytestmark = pytest.mark.jax
 
@@ -106,6 +106,29 @@ def test_keys_that_repeat(hyperparameters, noise):
     assert_equals_the_definition(operator, layer, hyperparameters, length, arrays)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("strength", [0.5, 1, 2])
+@pytest.mark.parametrize("hyperparameters", [ELU, DPFP], ids=["elu1", "dpfp"])
+def test_repetitions_of_a_key(hyperparameters, strength):
+    """Prints a row of the table in docs/attention.md, of 1,000 positions."""
+    # β is half of the largest, since its kernel is zero.
+    hyperparameters = {**hyperparameters, "largest_strength": 2 * strength}
+    operator, layer = make("delta", hyperparameters, "causal", 1000)
+    operator.strength_kernel.assign(np.zeros(operator.strength_kernel.shape))
+    errors = {}
+    for times in (1, 10, 100, 1000):
+        arrays, mask = draw(layer, 1000), padding(1000)
+        keys = arrays["keys"][:, :, : 1000 // times]
+        arrays["keys"] = np.repeat(keys, times, axis=2)
+        expected = written_out("delta", operator, hyperparameters, arrays, mask)
+        outputs = numpy(reads(operator, layer, arrays, mask))
+        scale = max(1, np.abs(expected).max())
+        errors[times] = np.abs(outputs - expected)[:, mask].max() / scale
+    row = ", ".join(f"{times} times {error:.0e}" for times, error in errors.items())
+    print(f"\n{hyperparameters['feature_map']}, β = {strength}: {row}")
+    assert max(errors.values()) < 1e-5
+
+
 def test_features_that_are_all_zero(small_chunks):
     operator, layer = make("delta", DPFP, "causal")
     arrays = draw(layer)
@@ -174,3 +197,64 @@ def test_features_that_need_or_refuse_a_sum(feature_map, normalised):
     expected = f"sum_normalisation: expected {not normalised} with .*{feature_map}"
     with pytest.raises(UserError, match=expected):
         check(config)
+
+
+def test_t_is_rounded_once(small_chunks):
+    """In bfloat16 it is the rounded T of float64."""
+    operator, _ = make("delta", ELU, "causal")
+    random = np.random.default_rng(0)
+    keys = ops.cast(random.dirichlet(np.ones(8), size=(2, 2, 4)), "bfloat16")
+    strengths = ops.cast(random.uniform(size=(2, 2, 4, 1)), "bfloat16")
+    solved = operator.make((keys, keys, strengths), columns=1)[7]
+    keys, strengths, solved = (
+        numpy(ops.cast(x, "float32")) for x in (keys, strengths, solved)
+    )
+    keys, strengths = keys.astype("float64"), strengths.astype("float64")
+    products = np.tril(strengths * (keys @ keys.swapaxes(-1, -2)), -1)
+    expected = ops.cast(np.linalg.inv(np.eye(4) + products), "bfloat16")
+    expected = numpy(ops.cast(expected, "float32"))
+    np.testing.assert_array_equal(solved[:, :, 0], expected)
+
+
+@pytest.mark.parametrize(
+    "hyperparameters", [ELU, DPFP, DIVIDED], ids=["elu1", "dpfp", "divided"]
+)
+def test_bfloat16_is_as_precise_as_its_features(hyperparameters):
+    """Of 400 positions, as docs/attention.md says."""
+    length = 400
+    operator, layer = make("delta", hyperparameters, "causal", length)
+    arrays, mask = draw(layer, length), padding(length)
+    random = np.random.default_rng(1)
+    direction = random.normal(size=arrays["values"].shape) * mask[..., None]
+
+    def outputs(dtype, *given):
+        given = dict(zip(arrays, given, strict=True))
+        rounded = ("queries", "keys", "x", "values")
+        given |= {name: ops.cast(given[name], dtype) for name in rounded}
+        return ops.cast(reads(operator, layer, given, mask), "float32")
+
+    def slopes(dtype):
+        along = ops.convert_to_tensor(direction.astype("float32"))
+
+        def loss(*given):
+            return ops.sum(outputs(dtype, *given) * along)
+
+        return map(numpy, gradients.by_inputs(loss, *arrays.values()))
+
+    expected = written_out("delta", operator, hyperparameters, arrays, mask)
+    errors = numpy(outputs("bfloat16", *arrays.values())) - expected
+    assert np.abs(errors[:, mask]).max() < 0.03 * np.abs(expected[:, mask]).max()
+    for name, slope, exact in zip(
+        arrays, slopes("bfloat16"), slopes("float32"), strict=True
+    ):
+        norms = [np.linalg.norm(x) for x in (slope - exact, exact)]
+        assert norms[0] < 0.06 * norms[1], name
+
+
+def test_z_grows_in_bfloat16_too():
+    operator, _ = make("delta", DIVIDED, "causal")
+    features = ops.full((1, 1, 1000, 4), 0.25, "bfloat16")
+    queries, _ = operator.inputs(features, features)
+    expected = np.tile(1 / np.arange(1, 1001)[:, None], 4)
+    queries = numpy(ops.cast(queries, "float32"))[0, 0]
+    np.testing.assert_allclose(queries, expected, rtol=2**-8)

@@ -234,6 +234,7 @@ def test_the_variants_are_named():
         "name": "linear",
         "feature_map": "dpfp",
         "sum_normalisation": False,
+        "attention_normalisation": True,
         "nu": 1,
     }
 

@@ -30,6 +30,13 @@ CONFIGS = {
     for name, config in CAUSAL_CONFIGS.items()
     if attention_kind(config).memory
 }
+UNDIVIDED = {
+    f"{name} undivided": {
+        **CONFIGS[name],
+        "attention": {**CONFIGS[name]["attention"], "attention_normalisation": False},
+    }
+    for name in ("transformer-linear", "transevolve-fullff-2-linear-dpfp")
+}
 LENGTH = 17
 EACH_KIND = pytest.mark.parametrize(
     "name",
@@ -41,7 +48,7 @@ EACH_KIND = pytest.mark.parametrize(
 
 
 def build(name, **changes):
-    config = {**CONFIGS[name], **changes}
+    config = {**CONFIGS, **UNDIVIDED}[name] | changes
     return randomize(build_language_model(config, VOCABULARY_SIZE, 0, MAX_LENGTH))
 
 
@@ -54,7 +61,7 @@ def short_chunks(monkeypatch):
         monkeypatch.setattr(module, "CHUNK", 4)
 
 
-@pytest.fixture(scope="module", params=with_marks(CONFIGS))
+@pytest.fixture(scope="module", params=[*with_marks(CONFIGS), *UNDIVIDED])
 def name(request):
     return request.param
 

@@ -35,10 +35,14 @@ def test_a_run_has_what_its_row_says():
     # 2 nu features for each of the 16 numbers of a head.
     assert 2 * dpfp.attention.nu * dpfp.hidden_dim // dpfp.num_heads == 256
     favor = config("medium/transformer-linear-favor/32").model.attention
-    assert (favor.num_features, favor.paired) == (32, True)
+    assert (favor.num_features, favor.paired, favor.redraw_every) == (32, True, 1)
     normalised = config("medium/transformer-delta/no-positions-normalised").model
     assert normalised.attention.attention_normalisation
     assert normalised.positions == "none"
+    undivided = config("medium/transformer-linear/undivided-no-positions-memory")
+    attention = undivided.model.attention
+    assert not attention.attention_normalisation and attention.sum_normalisation
+    assert undivided.data.memory and undivided.model.positions == "none"
     memory = config("medium/transformer/relative-positions-memory")
     assert memory.data.memory and not memory.decode.sliding_window
     assert memory.model.positions == "relative-sinusoids"

@@ -43,6 +43,7 @@ def test_losses_stand_beside_the_published(trained, tmp_path):
     assert rows["linear", "here"]["60"] == 0.06
     assert rows["linear", "published"]["60"] == 0.0245
     # Of 0.02 and 0.06, the second is too much but for FAVOR+.
+    assert any("--scale=paper has all" in note for note in one.notes)
     assert "11 of 16 losses are at most 0.02 above the published." in one.notes
     for sheet in (one, two):
         (picture,) = sheet.pictures
