@@ -44,6 +44,15 @@ def integer(help: str, minimum: int = 1, maximum: int | None = None) -> Field:
     return Field(help, f"a whole number from {minimum}{end}", accepts)
 
 
+def even(help: str, maximum: int) -> Field:
+    """An even whole number from 2 to `maximum`."""
+    whole = integer(help, 2, maximum)
+    return whole._replace(
+        expected=f"an even {whole.expected.removeprefix('a ')}",
+        accepts=lambda x: whole.accepts(x) and not x % 2,
+    )
+
+
 def real(help: str, minimum: float, maximum: float) -> Field:
     """A number within bounds.
 

@@ -66,14 +66,15 @@ class Buckets:
         """(rows, length) of the batches of each bucket."""
         return list(zip(self.rows.tolist(), self.lengths.tolist(), strict=True))
 
-    def extended(self, longest: int) -> "Buckets":
+    def extended(self, longest: int, most: int | None = None) -> "Buckets":
         """These buckets, and longer ones for examples up to the length `longest`.
 
-        Their lengths are multiples of the last. Their batches have fewer rows, so that
-        they take no more memory than others.
+        Their lengths are multiples of the last, or `most` where that is less and given.
+        Their batches have fewer rows, so that they take no more memory than others.
         """
         last = self.lengths[-1]
-        lengths = [*self.lengths, *range(2 * last, longest + last, last)]
+        longer = range(2 * last, longest + last, last)
+        lengths = [*self.lengths, *(min(x, most or x) for x in longer)]
         buckets = Buckets(lengths, self.batch_size, self.batch_unit)
         fewer = np.maximum(buckets.rows * last**2 // buckets.lengths**2, 1)
         buckets.rows = np.where(buckets.lengths > last, fewer, buckets.rows)

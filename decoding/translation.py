@@ -172,7 +172,7 @@ class Translator:
         lengths = sources.longest
         (to_translate,) = np.nonzero(lengths > 1)  # the others are blank
         on_progress(len(texts) - len(to_translate))
-        buckets = self.buckets.extended(lengths.max())
+        buckets = self.buckets.extended(lengths.max(), longest)
         buckets.rows = -(-buckets.rows // self._replicas) * self._replicas
         batches, _ = buckets.plan(lengths, to_translate)
         for bucket, indices in reversed(batches):  # the longest first

@@ -13,6 +13,7 @@ import tensorflow as tf
 from ml_collections import ConfigDict
 
 from common.errors import UserError
+from common.fields import fail
 from common.paths import make_path
 from export.text_model import TextModel, list_of_texts
 from models import attention_kind, in_form, variant_config
@@ -23,6 +24,9 @@ from training import config as configuration
 from training import workdir as workdirs
 from training.tensorflow.checkpoints import Checkpoints, OtherModelError
 from training.tensorflow.strategy import make_strategy
+
+# Fields of `decode` by which texts may be longer than those that they go on from.
+LENGTHENING = {"continuation_length", "extra_length"}
 
 
 @dataclass
@@ -146,8 +150,10 @@ def load_run(
     with strategy.scope():
         model = task.build_model()
     if decode:  # weights by position are for the run's own lengths
+        trained = config.decode.to_dict()
         config.decode.update(decode)
         configuration.check(config)
+        _check_lengths(config, trained)
     checkpoints = Checkpoints(workdir, model, unused=unused)
     try:
         if average_checkpoints:
@@ -162,6 +168,21 @@ def load_run(
             f"has, found a difference in {error.weights}"
         ) from None
     return Run(workdir, config, task, model, checkpoints, strategy)
+
+
+def _check_lengths(config, trained):
+    """Raises `UserError` if what is decoded may have positions without weights.
+
+    Args:
+      trained: the `decode` part with which the model was made.
+    """
+    if not attention_kind(config.model).has_weights_by_position:
+        return
+    for name in LENGTHENING & trained.keys():
+        if config.decode[name] > trained[name]:
+            expected = f"at most {trained[name]}, as in training, with the attention "
+            expected += config.model.attention.name
+            fail(f"decode.{name}", expected, config.decode[name])
 
 
 def _take_form(config, attention):

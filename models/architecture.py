@@ -32,7 +32,7 @@ class Architecture(NamedTuple):
     or "causal". A decoder has the methods of `models.stack.DecoderStack`.
 
     Attributes:
-      encoder: layer class.
+      encoder: layer class, or a function of its arguments that makes the layer.
       decoder: layer class; None where the model is encoder-only.
       variants: by name.
       attentions: None for a model without attention.

@@ -16,7 +16,7 @@ class Stack(keras.layers.Layer):
 
     Args:
       sharing: "weights" if all layers are one, applied again and again (Dehghani et al.
-        2019; Lan et al. 2020); else None.
+        2019; Lan et al. 2020).
       initialization: "depth-scaled" if the kernels of layer l, from 1, are 1/sqrt(l) as
         large at first as they would be (Zhang et al. 2019); else None.
       residuals: "reversible" for those of `models.reversible`, in an encoder that has
@@ -47,10 +47,15 @@ class Stack(keras.layers.Layer):
         # By name: for `get_config` Keras records arguments of plain types alone.
         each = {**arguments, "dtype": self.dtype_policy.name}
         count = each.pop(f"num_{self.unit}s")
-        names = [f"{self.unit}_{index}" for index in range(1 if sharing else count)]
+        names = [f"{self.unit}_{index}" for index in range(count)]
+        if sharing == "weights":
+            names = names[:1]
         layers = [
             self.layer_class(
-                seed=derive_seed(seed, name), name=name, **each, **self._of(number)
+                seed=derive_seed(seed, name),
+                name=name,
+                **each,
+                **self._of(number, count),
             )
             for number, name in enumerate(names, start=1)
         ]
@@ -60,8 +65,8 @@ class Stack(keras.layers.Layer):
             closing_norm = keras.layers.Identity
         self.output_norm = closing_norm(dtype=self.dtype_policy, name="output_norm")
 
-    def _of(self, number):
-        """Arguments of a layer by its number, from 1."""
+    def _of(self, number, count):
+        """Arguments of a layer by its number, from 1, and by how many there are."""
         return {"kernel_scale": number**-0.5} if self.initialization else {}
 
     def build(self, input_shape):

@@ -235,15 +235,18 @@ def _check_evaluated_length(config, remembers):
     """Raises `UserError` if a segment has positions that were not trained."""
     length, trained = config.decode.get("segment_length"), config.data.segment_length
     positions = config.model.get("positions")
+    beside = f"model.positions={positions}"
     if positions == "learned":
         most = trained
+    elif attention_kind(config.model).has_weights_by_position:
+        most, beside = trained, f"model.attention.name={config.model.attention.name}"
     elif positions == "relative-sinusoids":
         # All distances within a segment and the span of its memory are told apart.
         most = 2 * trained - remembers * (config.data.memory_span or trained)
     else:
         return
     if length and length > most:
-        expected = f"at most {most} beside model.positions={positions}"
+        expected = f"at most {most} beside {beside}"
         fail("decode.segment_length", expected, length)
 
 

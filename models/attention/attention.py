@@ -129,6 +129,7 @@ class Attention(AttentionKind, keras.layers.Layer):
         Args:
           size: of a head's queries and keys.
         """
+        self.key_size = size
         self.operator.build(self, size)
         if self.operator.relative is not None:
             self.operator.relative.build(self, size)

@@ -46,6 +46,7 @@ class LinformerOperator(Operator):
     padding = "end"
     linear_time = True
     is_ordered = True
+    has_weights_by_position = True
 
     def __init__(self, num_heads, use, seed, projected_length):
         super().__init__(num_heads, use, seed)

@@ -27,6 +27,8 @@ class AttentionKind:
         leaves them unused.
       padding: where padding may lie, "anywhere" or "end".
       is_ordered: whether the order of keys matters, causality apart.
+      has_weights_by_position: whether it has none for texts longer than its layer's
+        `max_length`, and serves no such text.
       takes_relative_positions: whether its scores may have those of
         `models.attention.relative_positions` added.
       small: hyperparameters with which a text of 14 tokens has several of whatever it
@@ -41,6 +43,7 @@ class AttentionKind:
     inert_weights: tuple[str, ...] = ()
     padding = "anywhere"
     is_ordered = False
+    has_weights_by_position = False
     takes_relative_positions = False
     small: Mapping = {}
 

@@ -4,7 +4,7 @@ import math
 
 from keras import ops
 
-from common.fields import integer
+from common.fields import even, fail, integer, optional
 from models.attention import sorted_chunks
 from models.attention.feature_maps import draw_vectors
 from models.attention.heads import (
@@ -21,6 +21,8 @@ from models.seeds import derive_seed
 
 # Added to |q|^2: a query of zeros then is a key of zeros.
 TINY = 1e-8
+# A bucket times the length is to be an int32.
+MOST_CODES = 2**30
 
 
 class ReformerOperator(DividedOperator):
@@ -41,11 +43,12 @@ class ReformerOperator(DividedOperator):
     let the future in, since where they are cut depends on the buckets of later tokens.
 
     The hash is argmax([xR, -xR]) for a random R (Andoni et al. 2015). It is a constant,
-    drawn from the seed and not again in training, and all heads share it. There are
-    about 2 max_length / chunk buckets, so one of average size fills half a chunk. The
-    length of the text at hand does not count: padding and later tokens would change the
-    buckets of others. Two hashes of about the root of that number each make a bucket
-    together, as in the authors' code. One hash would take time quadratic in the length.
+    drawn from the seed and not again in training, and all heads share it. Unless their
+    number is given there are about 2 max_length / chunk buckets, so one of average size
+    fills half a chunk. The length of the text at hand does not count: padding and later
+    tokens would change the buckets of others. Two hashes of about the root of the
+    number each make a bucket together, as in the authors' code, unless the number has
+    no two even factors. One hash would take time quadratic in the length.
     Texts longer than `max_length` have larger buckets.
 
     Padding may lie anywhere. It has the last bucket for itself, so it moves no real
@@ -58,10 +61,11 @@ class ReformerOperator(DividedOperator):
     Args:
       rounds: of hashing.
       chunk: tokens of one.
+      buckets: of each round, an even number; None for the number by `max_length`.
 
     Raises:
-      ValueError: if the layer has no `max_length`, or if there are not as many queries
-        as keys.
+      ValueError: if neither `buckets` nor the layer's `max_length` is given, or if
+        there are not as many queries as keys.
     """
 
     uses = ("self", "causal")
@@ -69,22 +73,38 @@ class ReformerOperator(DividedOperator):
     fields = {
         "rounds": integer("So many hashes give a query its keys.", maximum=64),
         "chunk": integer("Tokens of a chunk of sorted ones.", 2, 65_536),
+        "buckets": optional(
+            even("Buckets of a round; about 2 max_length / chunk if unset.", 65_536)
+        ),
     }
     variants = {"": {"rounds": 2, "chunk": 64}}
     small = {"chunk": 4}
     linear_time = True
     is_ordered = True
 
-    def __init__(self, num_heads, use, seed, rounds, chunk):
+    def __init__(self, num_heads, use, seed, rounds, chunk, buckets=None):
         super().__init__(num_heads, use, seed)
         self.rounds = rounds
         self.chunk = chunk
+        self.buckets = buckets
+
+    @staticmethod
+    def check(config):
+        """See `AttentionKind.check`."""
+        buckets, longest = config.model.attention.get("buckets"), config.data.max_length
+        most = MOST_CODES // longest
+        if buckets and buckets > most:
+            expected = f"at most {most:,} at data.max_length={longest:,}"
+            fail("model.attention.buckets", expected, buckets)
 
     def build(self, layer, size):
         """Draws R of each hash, (size, rounds, half of its buckets)."""
-        if layer.max_length is None:
+        if self.buckets:
+            self.bucket_counts = even_factors(self.buckets)
+        elif layer.max_length is None:
             raise ValueError("reformer chooses its buckets by max_length, got None")
-        self.bucket_counts = bucket_counts(layer.max_length, self.chunk)
+        else:
+            self.bucket_counts = bucket_counts(layer.max_length, self.chunk)
         self.rotations = []
         for number, count in enumerate(self.bucket_counts):
             seed = derive_seed(self.seed, "rotations", str(number))
@@ -197,7 +217,16 @@ def bucket_counts(length: int, chunk: int) -> tuple[int, ...]:
     """Even numbers whose product is about 2 length / chunk; none for one bucket."""
     if length <= chunk:
         return ()
-    # A bucket times the length is to be an int32.
-    buckets = min(2 * length / chunk, 2**30 / length)
+    buckets = min(2 * length / chunk, MOST_CODES / length)
     first = 2 * max(1, round(buckets**0.5 / 2))
     return first, 2 * max(1, round(buckets / first / 2))
+
+
+def even_factors(number: int) -> tuple[int, ...]:
+    """The two even numbers nearest each other whose product an even number is; the
+    number itself where there are none."""
+    quarter, remainder = divmod(number, 4)
+    if remainder:
+        return (number,)
+    half = max(x for x in range(1, math.isqrt(quarter) + 1) if quarter % x == 0)
+    return 2 * half, 2 * (quarter // half)

@@ -48,6 +48,7 @@ class SinkhornOperator(DividedOperator):
     small = {"block": 4}
     linear_time = True
     is_ordered = True
+    has_weights_by_position = True
     padding = "end"
     check = staticmethod(blocks.check)
 

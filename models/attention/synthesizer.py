@@ -42,6 +42,7 @@ class SynthesizerOperator(SoftmaxOperator):
     rows_sum_to_one = False
     padding = "end"
     is_ordered = True
+    has_weights_by_position = True
     takes_relative_positions = False
     variants = {
         "random": {"scores": "random", "mixture": False},
@@ -90,7 +91,12 @@ class SynthesizerOperator(SoftmaxOperator):
         return self.synthetic.by_positions(ops.shape(x)[1], num_keys, x.dtype)
 
     def further_inputs_of_step(self, x, position):
-        """Those of one row and all columns, and its position."""
+        """Those of one row and all columns, and its position.
+
+        Raises:
+          ValueError: for a position that is known, and that no weights are for.
+        """
+        checked_length(position + 1, self.max_length)
         factors = self.synthetic.by_positions(1, self.max_length, x.dtype, position)
         return *factors, position
 

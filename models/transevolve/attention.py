@@ -3,18 +3,16 @@
 import keras
 from keras import ops
 
-from models.attention import reading
 from models.attention.attention import Attention
 from models.attention.heads import masked, split_heads
-from models.attention.memory import AfterPositions, AfterStates, Positions
-from models.attention.operator import STATES
+from models.attention.many_reads import ManyReads
 from models.layers.dense import linear
 from models.seeds import derive_seed, seeded_dropout
 from models.transevolve.time_evolution import time_features
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class TimeEvolvingAttention(Attention):
+class TimeEvolvingAttention(ManyReads, Attention):
     """Equation 9 without what cancels: the same outputs and gradients.
 
     The softmax over keys ignores what is constant along keys. So of the three evolution
@@ -129,16 +127,8 @@ class TimeEvolvingAttention(Attention):
         queries = self.by_head(self.project_queries(x, training), positions)
         return self.operator.prepare_queries(queries, self.scale, draw)
 
-    def call(self, x, context, padding_mask=None, training=None, memory=None):
-        """Makes the operator of the block's input: `models.attention.reading.State`, or
-        one of those of `models.attention.memory`."""
-        if isinstance(memory, Positions):
-            context, mask = memory.before(context, padding_mask)
-            state = self.call(x, context, mask, training)
-            return AfterPositions(state, context, mask, memory, {})
+    def inputs_and_biases(self, x, context, padding_mask, training):
         draw = self.operator.draw(training)
-        if padding_mask is not None:
-            padding_mask = ops.cast(padding_mask, "bool")
         keys = self.project_keys(context, training)
         positions, key_positions = self.positions(x, context)
         keys, biases = self._keys_and_biases(
@@ -146,34 +136,7 @@ class TimeEvolvingAttention(Attention):
         )
         queries = self.prepared_queries(x, training, draw, positions)
         further = self.operator.further_inputs(x, context, padding_mask, training)
-        inputs = self.operator.inputs(queries, keys, further)
-        arguments = self.operator, inputs, biases, padding_mask, ops.shape(x)[1]
-        if memory is not None:
-            return AfterStates.start(*arguments, self.head_size, memory)
-        return reading.start(*arguments, self.head_size)
-
-    def read(self, state, number, values):
-        """What a depth attends, (batch, n, d), of its values: equation 9."""
-        values = ops.cast(values, self.compute_dtype)
-        if isinstance(state, reading.State):
-            return reading.read(state, number, values)
-        return state.read(number, values)
-
-    def empty_cache(self, batch_size, beams):
-        return self.operator.empty_cache(
-            batch_size,
-            beams,
-            2 * self.head_size,
-            self.head_size,
-            self.num_reads,
-            self.compute_dtype,
-        )
-
-    def empty_memory(self, batch_size, span):
-        if self.operator.memory == STATES:
-            return self.empty_cache(batch_size, 1)
-        width, reads = self.hidden_dim, self.num_reads
-        return Positions.empty(batch_size, span, width, reads, self.compute_dtype)
+        return self.operator.inputs(queries, keys, further), biases
 
     def step(self, x, constants, cache, visible, position=None):
         positions, keys = self.position_of_step(position), self.project_keys(x)
@@ -182,9 +145,6 @@ class TimeEvolvingAttention(Attention):
         further = self.operator.further_inputs_of_step(x, position)
         inputs = self.operator.inputs_of_step(queries, keys, further)
         return self.operator.step(inputs, biases, cache, visible)
-
-    def read_step(self, state, number, values):
-        return self.operator.read_step(state, number, values)
 
     def source_cache(self, context, values, padding_mask=None):
         keys = self.project_keys(context)

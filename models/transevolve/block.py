@@ -21,22 +21,6 @@ FEED_FORWARDS = ("dense", "rotation")
 EVOLUTIONS = ("none",)
 
 
-class StepReads:
-    """The reads of one position by a causal attention, each after the one before.
-
-    Attributes:
-      state: of the attention after the latest read.
-    """
-
-    def __init__(self, attention, state):
-        self.attention = attention
-        self.state = state
-
-    def __call__(self, number, values):
-        attended, self.state = self.attention.read_step(self.state, number, values)
-        return attended
-
-
 class TransEvolveBlock(keras.layers.Layer):
     """An L-depth block: its attentions' operators once, then L steps.
 

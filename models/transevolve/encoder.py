@@ -2,9 +2,10 @@
 
 import keras
 
+from models.attention.many_reads import StepReads
 from models.layers.normalization import LayerNormalization
 from models.stack import EncoderStack
-from models.transevolve.block import StepReads, TransEvolveBlock
+from models.transevolve.block import TransEvolveBlock
 
 
 @keras.saving.register_keras_serializable("transevolve")

@@ -6,6 +6,7 @@ from models.residual_step import FIELDS as STEP_FIELDS
 from models.transformer.decoder import TransformerDecoder
 from models.transformer.encoder import TransformerEncoder
 from models.transformer.layer import ATTENTIONS, NORMS
+from models.transformer.shared_attention import SharedAttentionEncoder
 
 
 def check(config):
@@ -19,9 +20,13 @@ def check(config):
     ):
         expected = f"an even number for each of model.num_heads={config.num_heads}"
         fail("model.hidden_dim", expected, config.hidden_dim)
-    if config.get("initialization") and config.get("sharing"):
+    sharing = config.get("sharing")
+    if config.get("initialization") and sharing == "weights":
         expected = "none given, where model.sharing makes all layers the first"
         fail("model.initialization", expected, config.initialization)
+    if sharing == "attention" and config.attention.name in ATTENTIONS.layers:
+        expected = f"another, beside model.attention.name={config.attention.name}"
+        fail("model.sharing", expected, sharing)
     if config.get("residuals"):
         for name in ("residual_step", "norm", "sharing"):
             if config.get(name):
@@ -32,12 +37,20 @@ def check(config):
 def least_size(config) -> int:
     """Weights of the encoder's feed-forwards and projections."""
     width = config.hidden_dim
-    layers = 1 if config.get("sharing") else config.num_layers
-    return layers * (2 * width * config.ffn_dim + 4 * width**2)
+    layers = 1 if config.get("sharing") == "weights" else config.num_layers
+    projections = 2 if config.get("sharing") == "attention" else 4
+    return layers * (2 * width * config.ffn_dim + projections * width**2)
+
+
+def encoder(sharing=None, **arguments):
+    """Makes the encoder whose layers share what `model.sharing` says."""
+    if sharing == "attention":
+        return SharedAttentionEncoder(**arguments)
+    return TransformerEncoder(sharing=sharing, **arguments)
 
 
 ARCHITECTURE = Architecture(
-    encoder=TransformerEncoder,
+    encoder=encoder,
     decoder=TransformerDecoder,
     attentions=ATTENTIONS,
     variants={"transformer": Variant({"num_layers": 6}, in_paper=True)},
@@ -47,7 +60,12 @@ ARCHITECTURE = Architecture(
         "norm": optional(
             choice("Where a sublayer's LayerNorm is; before it if unset.", *NORMS)
         ),
-        "sharing": optional(choice("What all layers share.", "weights")),
+        "sharing": optional(
+            choice(
+                "What all layers share: weights, or an encoder's layers its attention.",
+                *("weights", "attention"),
+            )
+        ),
         "residuals": optional(
             choice("How an encoder's layers add up.", "reversible"),
         ),

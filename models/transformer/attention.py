@@ -45,17 +45,22 @@ class ProjectedAttention(Attention):
                 f"width {self.hidden_dim} must be a multiple of "
                 f"num_heads={self.num_heads}"
             )
-        names = (*self.operator.projections, "value")
+        names, layers = self.projections, ()
         if self.use == "cross":
             self.query = self._projection("query", 1)
             self.key_value = self._projection("key_value", 2)
             layers = (self.query, self.key_value)
-        else:
+        elif names:
             self.query_key_value = self._projection("_".join(names), len(names))
             layers = (self.query_key_value,)
         for layer in layers:
             layer.build(x_shape)
         self.build_operator(self.head_size)
+
+    @property
+    def projections(self):
+        """Names of what is projected."""
+        return (*self.operator.projections, "value")
 
     def _projection(self, name, count):
         options = {"use_bias": False, "dtype": self.dtype_policy}
@@ -75,17 +80,9 @@ class ProjectedAttention(Attention):
             context, mask = memory.before(context, padding_mask)
             attended = self.call(x, context, mask, training)
             return attended._replace(cache=memory.after(context, mask))
-        draw = self.operator.draw(training)
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
-        queries, keys, values = self._project(x, context)
-        positions, key_positions = self.positions(x, context)
-        queries = self._prepared_queries(queries, draw, positions)
-        keys, biases = self._keys_and_biases(
-            keys, values, padding_mask, draw, key_positions
-        )
-        further = self.operator.further_inputs(x, context, padding_mask, training)
-        inputs = self.operator.inputs(queries, keys, further)
+        inputs, biases, values = self._prepared(x, context, padding_mask, training)
         length = ops.shape(x)[1]
         if self.operator.rows_sum_to_one:
             values = split_heads(values, self.num_heads)
@@ -99,6 +96,18 @@ class ProjectedAttention(Attention):
             state = AfterStates.start(*arguments, memory)
             return Attended(state.read(0, values), state.left())
         return Attended(reading.read(reading.start(*arguments), 0, values))
+
+    def _prepared(self, x, context, padding_mask, training):
+        """The inputs of the operator, biases as of `_keys_and_biases`, and values."""
+        draw = self.operator.draw(training)
+        queries, keys, values = self._project(x, context)
+        positions, key_positions = self.positions(x, context)
+        queries = self._prepared_queries(queries, draw, positions)
+        keys, biases = self._keys_and_biases(
+            keys, values, padding_mask, draw, key_positions
+        )
+        further = self.operator.further_inputs(x, context, padding_mask, training)
+        return self.operator.inputs(queries, keys, further), biases, values
 
     def read(self, state, number, values):
         """What was read: (batch, n, d), heads merged."""
@@ -116,15 +125,19 @@ class ProjectedAttention(Attention):
         return Positions.empty(batch_size, span, width, 0, self.compute_dtype)
 
     def step(self, x, constants, cache, visible, position=None):
+        state, values = self._step(x, cache, visible, position)
+        attended, state = self.operator.read_step(state, 0, values)
+        return Attended(attended, state.cache)
+
+    def _step(self, x, cache, visible, position):
+        """What the reads of one position share, and its values."""
         queries, keys, values = self._projected(x)
         positions = self.position_of_step(position)
         keys, biases = self._keys_and_biases(keys, values, positions=positions)
         queries = self._prepared_queries(queries, positions=positions)
         further = self.operator.further_inputs_of_step(x, position)
         inputs = self.operator.inputs_of_step(queries, keys, further)
-        state = self.operator.step(inputs, biases, cache, visible)
-        attended, state = self.operator.read_step(state, 0, values)
-        return Attended(attended, state.cache)
+        return self.operator.step(inputs, biases, cache, visible), values
 
     def read_step(self, state, number, values):
         return state.attended, state
@@ -173,9 +186,9 @@ class ProjectedAttention(Attention):
 
     def _projected(self, x):
         """Queries, keys and values of one input."""
-        *parts, values = self._parts(self.query_key_value(x))
-        projected = dict(zip(self.operator.projections, parts, strict=True))
-        return projected.get("query"), projected.get("key"), values
+        parts = self._parts(self.query_key_value(x))
+        projected = dict(zip(self.projections, parts, strict=True))
+        return [projected.get(name) for name in ("query", "key", "value")]
 
     def _parts(self, x):
         return ops.split(x, x.shape[-1] // self.hidden_dim, axis=-1)

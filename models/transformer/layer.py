@@ -19,8 +19,9 @@ NORMS = ("pre", "post")
 class TransformerLayer(keras.layers.Layer):
     """Attention and feed-forward, equations 1 to 3.
 
-    A subclass has the attentions. A sublayer f, with dropout on what it gives, moves
-    the state to x + f(LN(x)), or, post-normalised, to LN(x + f(x)).
+    A subclass has the attentions, of its `attentions`. A sublayer f, with dropout on
+    what it gives, moves the state to x + f(LN(x)), or, post-normalised, to
+    LN(x + f(x)).
 
     Args:
       num_heads: H. Must divide the width.
@@ -34,6 +35,8 @@ class TransformerLayer(keras.layers.Layer):
       max_length: see `Attention`.
       seed: of initial weights and dropout.
     """
+
+    attentions = ATTENTIONS
 
     def __init__(
         self,
@@ -63,8 +66,8 @@ class TransformerLayer(keras.layers.Layer):
         self.feed_forward_norm = self._norm("ffn_norm")
         self.feed_forward_dropout = self._dropout("ffn_dropout")
 
-    def _attention(self, name, use):
-        return ATTENTIONS.make(
+    def _attention(self, name, use, **further):
+        return self.attentions.make(
             self.attention_config,
             num_heads=self.num_heads,
             use=use,
@@ -75,6 +78,7 @@ class TransformerLayer(keras.layers.Layer):
             seed=derive_seed(self.seed, name),
             dtype=self.dtype_policy.name,
             name=name,
+            **further,
         )
 
     def _norm(self, name):

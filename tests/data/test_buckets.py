@@ -31,6 +31,11 @@ def test_longer_buckets_have_fewer_rows(longest, unit, shapes):
     assert Buckets((4, 8), 32, unit).extended(longest).shapes == shapes
 
 
+def test_no_longer_bucket_is_longer_than_the_most_that_is_served():
+    shapes = [(32, 4), (32, 8), (8, 16), (4, 21)]
+    assert Buckets((4, 8), 32).extended(20, most=21).shapes == shapes
+
+
 @given(
     lengths=st.sets(st.integers(1, 40), min_size=1, max_size=4).map(sorted),
     batch_size=st.integers(1, 200),

@@ -72,9 +72,7 @@ def test_in_its_own_form_a_run_keeps_its_fields(tmp_path):
 def test_a_longer_search_has_the_weights_by_position_of_training(tmp_path):
     translation.write(tmp_path)
     by_position = {"model.positions": "learned"}
-    config = translation.config(
-        tmp_path, "transformer-synthesizer-random", **by_position
-    )
+    config = translation.config(tmp_path, "transformer", **by_position)
     workdir = untrained(config, tmp_path / "run")
     decode = {"extra_length": config.decode.extra_length + 10}
     usual, longer = load_run(workdir), load_run(workdir, decode=decode)
@@ -86,3 +84,13 @@ def test_a_longer_search_has_the_weights_by_position_of_training(tmp_path):
     )
     assert tokens.shape[2] == 24 + longer.config.decode.extra_length
     assert np.isfinite(scores).all()
+
+
+def test_a_longer_search_than_scores_have_positions_for_is_refused(tmp_path):
+    translation.write(tmp_path)
+    config = translation.config(tmp_path, "transformer-synthesizer-random")
+    workdir, trained = untrained(config, tmp_path / "run"), config.decode.extra_length
+    load_run(workdir, decode={"extra_length": trained})
+    message = f"decode.extra_length: expected at most {trained}, as in training, with "
+    with pytest.raises(UserError, match=f"{message}the attention synthesizer, found"):
+        load_run(workdir, decode={"extra_length": trained + 1})

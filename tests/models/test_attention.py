@@ -295,6 +295,18 @@ def test_the_order_of_keys_matters_where_it_is_said_to(architecture, config):
         assert_near(permuted, attended[:, :, order], 1e-5)
 
 
+@serving("self")
+def test_longer_texts_are_refused_where_weights_go_by_position(architecture, config):
+    layer, depths = make(architecture, config, "self")
+    length = 2 * MAX_LENGTH
+    x, values = normal(BATCH, length, WIDTH), draw_values(depths, length)
+    if kind_of(architecture, config).has_weights_by_position:
+        with pytest.raises(ValueError, match="expected .*max_length"):
+            in_parallel(layer)(x, x, values)
+    else:
+        assert np.isfinite(in_parallel(layer)(x, x, values)).all()
+
+
 @serving("causal")
 @pytest.mark.parametrize("num_queries, length", [(1, 11), (150, 300)])
 def test_queries_follow_earlier_keys(architecture, config, num_queries, length):

@@ -43,6 +43,16 @@ CASES = [
         for name in ("transformer", "transevolve-fullff-2")
         if option != "post" or name == "transformer"
     ),
+    *(
+        pytest.param(
+            name,
+            {"sharing": "attention"},
+            marks=() if name in USUAL else pytest.mark.long,
+            id=f"{name}-shared",
+        )
+        for name, config in CAUSAL_CONFIGS.items()
+        if config["architecture"] == "transformer"
+    ),
 ]
 LENGTH = 11
 

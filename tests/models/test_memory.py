@@ -85,6 +85,13 @@ def test_segments_are_as_the_whole_text(name, lengths):
     np.testing.assert_allclose(found, numpy(model(text)), rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("name", ["transformer", "transformer-linear"])
+def test_segments_are_as_the_whole_text_where_layers_share_attention(name):
+    model, text = build(name, sharing="attention"), tokens(length=LENGTH)
+    found, _ = in_segments(model, text, (9, 8))
+    np.testing.assert_allclose(found, numpy(model(text)), rtol=0, atol=2e-5)
+
+
 def test_what_is_left_is_what_steps_keep(name):
     model, text = build(name), tokens(length=12)
     _, memory = in_segments(model, text[:, :9], (5, 4))

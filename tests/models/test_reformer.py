@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from common.errors import UserError
+from configs import listops
 from models.attention import reading
 from models.attention.heads import is_future, masked
 from models.attention.reformer import ReformerOperator, bucket_counts
@@ -13,13 +15,14 @@ from tests.models import gradients
 from tests.models.builders import at_once, numpy
 from tests.models.dense import Drawn, masked_softmax
 from tests.models.dense import reformer as dense
+from training.config import check
 
 BATCH, HEADS, LENGTH, SIZE = 2, 2, 14, 6
 USES = pytest.mark.parametrize("use", ["self", "causal"])
 
 
-def make(use, length=LENGTH, rounds=2, chunk=4):
-    operator = ReformerOperator(HEADS, use, 0, rounds, chunk)
+def make(use, length=LENGTH, rounds=2, chunk=4, **further):
+    operator = ReformerOperator(HEADS, use, 0, rounds, chunk, **further)
     layer = keras.layers.Layer()
     layer.max_length = length
     operator.build(layer, SIZE)
@@ -206,6 +209,44 @@ def test_buckets_of_average_size_fill_half_a_chunk(length):
     assert abs(np.prod(counts) / (length / 32) - 1) <= error
     # What a token costs to hash, which grows as the root of the length.
     assert sum(counts) <= 2 * (length / 32) ** 0.5 + 4
+
+
+@pytest.mark.parametrize(
+    "buckets, factors", [(2, (2,)), (24, (4, 6)), (64, (8, 8)), (66, (66,))]
+)
+def test_buckets_may_be_given(buckets, factors):
+    operator = make("self", length=None, buckets=buckets)
+    assert operator.bucket_counts == factors
+    assert [x.shape for x in operator.rotations] == [
+        (SIZE, 2, factor // 2) for factor in factors
+    ]
+    queries, biases, values = draw()
+    real = np.ones((BATCH, LENGTH), bool)
+    settings = {"rounds": 2, "chunk": 4}
+    exact = queries.astype("float64")
+    drawn = Drawn(exact, exact, None, real, 1.0, False, {}, settings, operator)
+    weights = dense.kernel(drawn) * np.exp(biases.swapaxes(2, 3))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    by_head = values.reshape(BATCH, LENGTH, HEADS, SIZE)
+    expected = np.einsum("bhqk,bkhs->bqhs", weights, by_head).reshape(values.shape)
+    attended = numpy(attend(operator, queries, biases, values))
+    np.testing.assert_allclose(attended, expected, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "buckets, message",
+    [
+        (7, "an even whole number from 2 to 65,536, or none, found 7"),
+        (16_000, "at most 10,737 at data.max_length=100,000, found 16000"),
+    ],
+)
+def test_other_numbers_of_buckets_are_refused(buckets, message):
+    config = listops.get_config("transformer-reformer")
+    config.data.max_length = 100_000
+    config.data.bucket_lengths = (100_000,)
+    config.model.attention.buckets = buckets
+    with pytest.raises(UserError, match=f"model.attention.buckets: expected {message}"):
+        check(config)
 
 
 def test_buckets_of_a_long_text_are_counted_in_int32():

@@ -249,3 +249,5 @@ def test_decoding_keeps_keys_for_a_mixture_alone(scores, mixture):
     x = text()[:1, :2]
     state = layer.step(x, layer.constants(), cache, visible, position)
     assert np.isfinite(numpy(layer.read_step(state, 0, x)[0])).all()
+    with pytest.raises(ValueError, match=f"at most max_length={LENGTH}, got 15"):
+        layer.step(x, layer.constants(), cache, visible, LENGTH)

@@ -69,17 +69,18 @@ def test_segments_of_an_evaluation_may_have_their_own_length(folder):
 
 
 @pytest.mark.parametrize(
-    "positions, memory, most",
+    "name, value, memory, most",
     [
-        ("learned", False, 12),
-        ("relative-sinusoids", False, 24),
-        ("relative-sinusoids", True, 12),
+        ("model.positions", "learned", False, 12),
+        ("model.positions", "relative-sinusoids", False, 24),
+        ("model.positions", "relative-sinusoids", True, 12),
+        ("variant", "transformer-synthesizer-random", False, 12),
     ],
 )
-def test_no_segment_has_untrained_positions(folder, positions, memory, most):
-    changes = {"model.positions": positions, "data.memory": memory}
+def test_no_segment_has_untrained_positions(folder, name, value, memory, most):
+    changes = {name: value, "data.memory": memory}
     make_task(folder, **changes, **{"decode.segment_length": most})
-    message = f"decode.segment_length: expected at most {most} beside model.positions"
+    message = f"decode.segment_length: expected at most {most} beside model."
     with pytest.raises(UserError, match=message):
         make_task(folder, **changes, **{"decode.segment_length": most + 1})
     task = make_task(folder, **changes)
