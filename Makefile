@@ -67,6 +67,8 @@ test-fast: lint
 	$(PYTEST) -m "not slow and not script and not long" tests
 
 test-all: test
-	@echo "Testing all models on JAX, and on TensorFlow what takes long"
+	@echo "Testing all models on JAX and on PyTorch, and on TensorFlow what takes long"
 	KERAS_BACKEND=jax $(PYTEST) -m "jax and not long" tests/models
+	KERAS_BACKEND=jax $(PYTEST) -m "jax and long" tests/models/test_attention.py
+	KERAS_BACKEND=torch $(PYTEST) -m jax tests/models
 	$(PYTEST) -m long tests
