@@ -21,8 +21,10 @@ RUNS ?= runs/reproduce
 # Three files of tests at a time, of which some wait; WORKERS= for one.
 WORKERS ?= --numprocesses=3 --dist=loadfile --no-loadscope-reorder
 PYTEST = $(BIN)/python -m pytest $(WORKERS)
-# What holds each operator and the authors' numbers, on every backend.
-CORE_TESTS = $(addprefix tests/models/test_,golden.py gradients.py operators.py)
+# What holds each operator and the authors' numbers, and where operators are softmax
+# attention, on every backend.
+CORE_TESTS = $(addprefix tests/models/test_,golden.py gradients.py operators.py \
+  reduced_cases.py linformer.py reformer.py synthesizer.py)
 
 .PHONY: setup setup-dev reproduce lint test test-fast test-all
 
@@ -65,6 +67,8 @@ test-fast: lint
 	$(PYTEST) -m "not slow and not script and not long" tests
 
 test-all: test
-	@echo "Testing all models on JAX, and on TensorFlow what takes long"
+	@echo "Testing all models on JAX and on PyTorch, and on TensorFlow what takes long"
 	KERAS_BACKEND=jax $(PYTEST) -m "jax and not long" tests/models
+	KERAS_BACKEND=jax $(PYTEST) -m "jax and long" tests/models/test_attention.py
+	KERAS_BACKEND=torch $(PYTEST) -m jax tests/models
 	$(PYTEST) -m long tests

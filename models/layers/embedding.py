@@ -116,6 +116,8 @@ class TokenEmbedding(keras.layers.Layer):
 
     def logits_at_position(self, x):
         """`logits` of few rows, (batch, beams, d): there this order is the faster."""
+        # PyTorch's einsum mixes no types.
+        x = ops.cast(x, self.embeddings.dtype)
         return ops.einsum("vd,bnd->bnv", self.embeddings, x)
 
     def compute_output_shape(self, input_shape):

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from tests.models import gradients
-from tests.models.builders import numpy
+from tests.models.builders import at_once, numpy
 
 
 def assert_mixed_precision_is_near(layer, mixed, x):
@@ -37,11 +37,26 @@ def assert_dynamic_lengths_serve(layer, texts):
 def assert_attends_as(layer, expected, x, mask=None):
     """That a layer gives what another does, and its input the same gradient."""
 
-    def squares(layer):
-        return lambda x: ops.sum(ops.square(layer(x, x, mask).attended))
+    def attended(layer):
+        return lambda x: layer(x, x, mask).attended
 
-    both = layer, expected
-    outputs = [numpy(each(x, x, mask).attended) for each in both]
-    np.testing.assert_allclose(*outputs, rtol=0, atol=1e-6)
-    slopes = [numpy(gradients.by_inputs(squares(each), numpy(x))[0]) for each in both]
-    np.testing.assert_allclose(*slopes, rtol=0, atol=1e-5)
+    assert_equal_with_gradients(attended(layer), attended(expected), numpy(x))
+
+
+def assert_equal_with_gradients(call, expected, *arrays):
+    """That a function of arrays gives what another does, and so do its gradients."""
+
+    def results(call):
+        def squares(*inputs):
+            return ops.sum(ops.square(call(*inputs)))
+
+        def outputs_and_slopes(*inputs):
+            return call(*inputs), *gradients.by_inputs(squares, *inputs)
+
+        return [numpy(x) for x in at_once(outputs_and_slopes)(*arrays)]
+
+    (outputs, *slopes), (right_outputs, *right_slopes) = map(results, (call, expected))
+    np.testing.assert_allclose(outputs, right_outputs, rtol=0, atol=2e-6)
+    for slope, right in zip(slopes, right_slopes, strict=True):
+        least = 1e-5 * max(1, np.abs(right).max())
+        np.testing.assert_allclose(slope, right, rtol=0, atol=least)

@@ -244,12 +244,13 @@ def test_a_source_gives_the_same_in_both_forms(architecture, config):
 
 @serving("causal")
 def test_nothing_is_seen_before_it_comes(architecture, config):
-    layer, depths = make(architecture, config, "causal")
-    x = normal(BATCH, 11, WIDTH)
-    values = draw_values(depths, 11)
+    length = 300  # several chunks, which have 128 positions at most
+    layer, depths = make(architecture, config, "causal", max_length=length)
+    x = normal(BATCH, length, WIDTH)
+    values = draw_values(depths, length)
     call = in_parallel(layer)
     whole = call(x, x, values)
-    for position in (1, 4, 10):
+    for position in (1, 150, 299):
         changed = x.copy()
         changed[:, position] += 1
         others = [v.copy() for v in values]

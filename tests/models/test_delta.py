@@ -4,10 +4,10 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from ml_collections import ConfigDict
 
 from common.errors import UserError
-from configs import plain_text
-from models import check
+from models import variant_config
 from models.attention import causal_chunks
 from models.attention.delta import DeltaOperator
 from models.attention.propagation import states_after, states_before, steps
@@ -23,6 +23,9 @@ from tests.models.test_operators import (
     assert_reads_equal_the_definition,
     draw,
     make,
+    padding,
+    reads,
+    written_out,
 )
 
 pytestmark = pytest.mark.jax
@@ -191,12 +194,13 @@ def test_mixed_precision_is_near(small_chunks):
 
 @pytest.mark.parametrize("feature_map, normalised", [("favor", False), ("tanh", True)])
 def test_features_that_need_or_refuse_a_sum(feature_map, normalised):
-    config = plain_text.get_config(f"transformer-delta-{feature_map}")
-    check(config)
+    model = variant_config(f"transformer-delta-{feature_map}")
+    config = ConfigDict({"model": model})
+    DeltaOperator.check(config)
     config.model.attention.sum_normalisation = normalised
     expected = f"sum_normalisation: expected {not normalised} with .*{feature_map}"
     with pytest.raises(UserError, match=expected):
-        check(config)
+        DeltaOperator.check(config)
 
 
 def test_t_is_rounded_once(small_chunks):

@@ -1,12 +1,15 @@
-"""What the traced training graph of the factored form holds."""
+"""What is made once a block, however often its depths read it."""
 
 import keras
 import pytest
+from keras import ops
 
 from benchmarks.traced_products import taken_operations
 from models.layers.embedding import RELATIVE
 from models.residual_step import RESIDUAL_STEPS
-from tests.models.builders import LITERAL, build
+from models.transevolve import ARCHITECTURE as TRANSEVOLVE
+from tests.models.builders import LITERAL, build, tokens
+from tests.models.gradients import gradients
 
 LENGTH = 48  # no other size of the model
 
@@ -37,6 +40,30 @@ def square_tensors(model, leading=()):
         and tensor.shape[-2:] == [LENGTH, LENGTH]
         and tensor.shape[: len(leading)] == list(leading)
     ]
+
+
+@pytest.mark.parametrize("step", ["rk4", "strang"])
+@pytest.mark.parametrize(
+    "attention",
+    [
+        {"name": "factored"},
+        {"name": "local", "window": 4},
+        {"name": "linear", "feature_map": "elu1"},
+    ],
+    ids=["softmax", "local", "linear"],
+)
+def test_an_operator_is_made_once_a_block(attention, step, monkeypatch):
+    kind = TRANSEVOLVE.attentions.named()[attention["name"]]
+    make, operators = kind.make, []
+
+    def counted(operator, inputs, columns):
+        operators.append(operator)
+        return make(operator, inputs, columns)
+
+    monkeypatch.setattr(kind, "make", counted)
+    model = build(attention=attention, residual_step=step)
+    gradients(model, lambda call: ops.sum(ops.square(call(tokens()))))
+    assert operators == [block.attention.operator for block in model.encoder.layers]
 
 
 @pytest.mark.skipif(

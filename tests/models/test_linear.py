@@ -6,7 +6,6 @@ import pytest
 from keras import ops
 
 from benchmarks.alone import run_alone
-from benchmarks.memory import peak_bytes
 from decoding.beam_search import beam_search
 from models import base_of, build_classifier, build_encoder_decoder, variant_config
 from models.attention import feature_maps
@@ -270,6 +269,8 @@ def test_a_feature_map_is_one_line_in_a_registry(monkeypatch):
 def decode(name, length):
     """Shapes of the states at the end of a search, and the most that was held."""
     import tensorflow as tf
+
+    from benchmarks.memory import peak_bytes
 
     model = build_encoder_decoder(SMALL_CONFIGS[name], VOCABULARY_SIZE)
     states = tf.function(lambda: states_after(model, length))()

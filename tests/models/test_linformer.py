@@ -33,6 +33,7 @@ def text(length=LENGTH):
     return ops.convert_to_tensor(x.astype("float32"))
 
 
+@pytest.mark.jax
 def test_with_as_many_sums_as_keys_and_identities_it_is_softmax():
     softmax = ProjectedAttention(num_heads=HEADS)
     softmax.build((None, None, WIDTH))

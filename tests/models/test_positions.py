@@ -4,19 +4,22 @@ import numpy as np
 import pytest
 from keras import ops
 
+from models import build_classifier
 from models.attention.heads import rotated
 from models.convert import with_attention
-from models.layers.embedding import TokenEmbedding
+from models.layers.embedding import IN_ATTENTION, TokenEmbedding
 from tests.models.builders import (
     EACH_ARCHITECTURE,
     LITERAL,
     MAX_LENGTH,
     SMALL,
+    VOCABULARY_SIZE,
     build_any,
     numpy,
     randomize,
     tokens,
 )
+from tests.models.test_attention import normal
 
 pytestmark = pytest.mark.jax
 
@@ -61,20 +64,66 @@ def test_learned_positions_need_to_know_how_many():
         TokenEmbedding(40, 8, "learned")
 
 
+def after_padding(model, x):
+    """What an encoder gives of texts (2, length, 32) that three tokens of padding
+    begin."""
+    mask = np.tile(np.arange(x.shape[1] + 3) >= 3, (2, 1))
+    x = np.concatenate([np.ones((2, 3, 32), "float32"), x], axis=1)
+    return numpy(model.encoder(x, mask))[:, 3:]
+
+
+# Those whose scores are products of a query and a key. Blocks of `local` need not
+# begin where they did.
+@pytest.mark.parametrize(
+    "attention",
+    [{}, {"name": "local", "window": 4}, {"name": "talking-heads"}],
+    ids=["softmax", "local", "talking-heads"],
+)
 @pytest.mark.parametrize("use", ["self", "causal"])
 @EACH_ARCHITECTURE
-def test_rotary_positions_leave_a_shifted_text_as_it_is(config, use):
-    model = build_any({**config, "positions": "rotary", "use": use}, decoder=False)
-    x = np.random.default_rng(0).normal(size=(2, 6, 32)).astype("float32")
-    before = np.zeros((2, 3), bool)
-    mask = np.concatenate([before, np.ones((2, 6), bool)], axis=1)
-    shifted = np.concatenate([np.ones((2, 3, 32), "float32"), x], axis=1)
-    outputs = numpy(model.encoder(shifted, mask))[:, 3:]
-    np.testing.assert_allclose(outputs, numpy(model.encoder(x)), rtol=0, atol=1e-4)
+def test_rotary_positions_leave_a_shifted_text_as_it_is(config, use, attention):
+    config = {**config, "positions": "rotary", "use": use}
+    config["attention"] = attention or config["attention"]
+    model, x = build_any(config, decoder=False), normal(2, 6, 32)
+    outputs, shifted = numpy(model.encoder(x)), after_padding(model, x)
+    np.testing.assert_allclose(shifted, outputs, rtol=0, atol=1e-4)
+
+
+def test_features_of_rotated_vectors_tell_a_shifted_text_apart():
+    """The product of two features is no function of the product of their vectors."""
+    attention = {"name": "linear", "feature_map": "elu1"}
+    model = build_any(
+        {**SMALL, "attention": attention, "positions": "rotary"}, decoder=False
+    )
+    x = normal(2, 6, 32)
+    outputs, shifted = numpy(model.encoder(x)), after_padding(model, x)
+    assert np.abs(shifted - outputs).max() > 1e-2
+
+
+@pytest.mark.parametrize("positions", IN_ATTENTION)
+@EACH_ARCHITECTURE
+def test_texts_longer_than_the_longest_are_served(config, positions):
+    config = {**config, "positions": positions}
+    models = [
+        randomize(build_classifier(config, VOCABULARY_SIZE, 4, max_length=length))
+        for length in (MAX_LENGTH, 2 * MAX_LENGTH)
+    ]
+    source = tokens(length=MAX_LENGTH + 9)
+    np.testing.assert_allclose(*(numpy(x(source)) for x in models), rtol=0, atol=1e-5)
+
+
+@EACH_ARCHITECTURE
+def test_attentions_that_have_weights_for_positions_refuse_longer_texts(config):
+    attention = {"name": "linformer", "projected_length": 5}
+    config = {**config, "attention": attention, "positions": "rotary"}
+    model = build_any(config, decoder=False)
+    assert np.isfinite(numpy(model(tokens(length=MAX_LENGTH)))).all()
+    with pytest.raises(ValueError, match=f"at most max_length={MAX_LENGTH}, got"):
+        model(tokens(length=MAX_LENGTH + 1))
 
 
 def test_rotary_products_depend_on_distances_alone():
-    x, y = np.random.default_rng(0).normal(size=(2, 1, 1, 1, 8)).astype("float32")
+    x, y = map(ops.convert_to_tensor, normal(2, 1, 1, 1, 8))
 
     def product(i, j):
         turned = rotated(x, ops.arange(i, i + 1)), rotated(y, ops.arange(j, j + 1))
@@ -82,7 +131,7 @@ def test_rotary_products_depend_on_distances_alone():
 
     assert product(9, 4) == pytest.approx(product(105, 100), abs=1e-4)
     assert abs(product(9, 4) - product(9, 5)) > 1e-2
-    assert product(7, 7) == pytest.approx(float(np.sum(x * y)), abs=1e-5)
+    assert product(7, 7) == pytest.approx(float(ops.sum(x * y)), abs=1e-5)
 
 
 def test_the_literal_form_rotates_too():

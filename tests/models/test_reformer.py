@@ -15,6 +15,7 @@ from tests.models import gradients
 from tests.models.builders import at_once, numpy
 from tests.models.dense import Drawn, masked_softmax
 from tests.models.dense import reformer as dense
+from tests.models.operator_checks import assert_equal_with_gradients
 from training.config import check
 
 BATCH, HEADS, LENGTH, SIZE = 2, 2, 14, 6
@@ -70,17 +71,20 @@ class Shared(SoftmaxOperator):
         return ops.logical_or(hidden, is_future(num_queries, num_keys))
 
 
+@pytest.mark.jax
 @USES
 @pytest.mark.parametrize("chunk", [LENGTH, 64])
-def test_a_chunk_that_covers_the_text_is_a_softmax(use, chunk):
-    queries, biases, values = draw()
-    keys = queries / np.linalg.norm(queries, axis=-1, keepdims=True)
-    queries, keys, biases, values = map(
-        ops.convert_to_tensor, (queries, keys, biases, values)
-    )
-    expected = read(Shared(HEADS, use, 0), (queries, keys), biases, values)
-    attended = attend(make(use, chunk=chunk), queries, biases, values)
-    np.testing.assert_allclose(numpy(attended), numpy(expected), rtol=0, atol=2e-6)
+def test_a_chunk_that_covers_the_text_is_a_softmax_and_so_are_its_gradients(use, chunk):
+    operator, softmax = make(use, chunk=chunk), Shared(HEADS, use, 0)
+
+    def by_chunks(*arrays):
+        return attend(operator, *arrays)
+
+    def by_softmax(queries, biases, values):
+        keys = queries / ops.norm(queries, axis=-1, keepdims=True)
+        return read(softmax, (queries, keys), biases, values)
+
+    assert_equal_with_gradients(by_chunks, by_softmax, *draw())
 
 
 @USES

@@ -28,6 +28,7 @@ from tests.models.operator_checks import (
     assert_dynamic_lengths_serve,
     assert_mixed_precision_is_near,
 )
+from tests.models.test_positions import after_padding
 
 pytestmark = pytest.mark.jax
 
@@ -42,6 +43,8 @@ LAYERS = [
     *(("transformer", "softmax"), ("transevolve", "factored")),
     ("transformer", "local"),
 ]
+# Its blocks do not begin where a shifted text's do.
+LOCAL = {"name": "local", "window": 7}
 EACH_LAYER = pytest.mark.parametrize("architecture, name", LAYERS)
 
 
@@ -122,14 +125,14 @@ def test_each_way_of_reading_has_the_same_gradients(name, use, positions):
 @pytest.mark.parametrize(
     "use", [pytest.param("self", marks=pytest.mark.long), "causal"]
 )
+@pytest.mark.parametrize("attention", [{}, LOCAL], ids=["softmax", "local"])
 @EACH_ARCHITECTURE
-def test_a_shifted_text_gives_the_same(config, use, positions):
-    model = build_any({**config, "positions": positions, "use": use}, decoder=False)
-    x = np.random.default_rng(0).normal(size=(2, 24, 32)).astype("float32")
-    mask = np.concatenate([np.zeros((2, 3), bool), np.ones((2, 24), bool)], axis=1)
-    shifted = np.concatenate([np.ones((2, 3, 32), "float32"), x], axis=1)
-    outputs = numpy(model.encoder(shifted, mask))[:, 3:]
-    np.testing.assert_allclose(outputs, numpy(model.encoder(x)), rtol=0, atol=1e-4)
+def test_a_shifted_text_gives_the_same(config, attention, use, positions):
+    config = {**config, "positions": positions, "use": use}
+    config["attention"] = attention or config["attention"]
+    model, x = build_any(config, decoder=False), test_attention.normal(2, 24, 32)
+    outputs, shifted = numpy(model.encoder(x)), after_padding(model, x)
+    np.testing.assert_allclose(shifted, outputs, rtol=0, atol=1e-4)
     reordered = numpy(model.encoder(x[:, ::-1].copy()))[:, ::-1]
     assert np.abs(reordered - outputs).max() > 1e-2
 

@@ -18,6 +18,7 @@ from tests.models import gradients, test_operators
 from tests.models.builders import numpy, randomize
 from tests.models.operator_checks import (
     assert_dynamic_lengths_serve,
+    assert_equal_with_gradients,
     assert_mixed_precision_is_near,
 )
 from tests.models.test_operators import BATCH, HEADS, LENGTH, READS, SIZE, WIDTH
@@ -48,18 +49,27 @@ def text(length=LENGTH):
     return ops.convert_to_tensor(x.astype("float32"))
 
 
+@pytest.mark.jax
 @EACH
-def test_with_the_share_of_dot_products_alone_it_is_softmax(scores):
+def test_with_the_share_of_dot_products_alone_it_is_softmax_and_so_are_its_gradients(
+    scores,
+):
     operator, layer = make(scores, mixture=True)
     arrays, mask = test_operators.draw(layer), test_operators.padding()
     arrays["weights/shares"] = np.zeros_like(arrays["weights/shares"])
     arrays["weights/shares"][1] = 200
     softmax = OPERATORS["softmax"](HEADS, "self", 0)
-    attended, expected = (
-        numpy(test_operators.reads(each, layer, arrays, mask))
-        for each in (operator, softmax)
-    )
-    np.testing.assert_allclose(attended, expected, rtol=0, atol=1e-6)
+    names = ["queries", "keys", "biases", "values"]
+
+    def by(operator):
+        def call(*given):
+            given = {**arrays, **dict(zip(names, given, strict=True))}
+            return test_operators.reads(operator, layer, given, mask)
+
+        return call
+
+    given = [arrays[name] for name in names]
+    assert_equal_with_gradients(by(operator), by(softmax), *given)
 
 
 @EACH

@@ -4,11 +4,11 @@ import pytest
 import tensorflow as tf
 
 from decoding.translation import search
-from models import can_decode, can_encode, variant_config
+from models import can_decode, can_encode, can_model_language, variant_config
 from models.convert import fold_rotations
 from tasks import TASKS
-from tests import forked, scripts, translation
-from tests.shallow import representatives
+from tests import forked, plain_text, scripts, translation
+from tests.shallow import every_mechanism, representatives
 from training.tensorflow.strategy import make_strategy
 from training.tensorflow.trainer import Trainer
 
@@ -17,21 +17,24 @@ pytestmark = pytest.mark.slow
 TINY = {"model.hidden_dim": 16, "model.ffn_dim": 16, "train.batch_size": 8}
 # One model stands for all with these: they are the trainer's alone.
 IN_PARTS = {"train.accumulate_steps": 2, "train.clip_norm": 0.5}
+# Each in both models, and each variant of the paper.
+EACH_ATTENTION = list(dict.fromkeys([*representatives(), *every_mechanism()]))
 
 
 def changes(variant):
     return {**TINY, **(IN_PARTS if variant == "transformer" else {})}
 
 
-def names(decoders):
-    # What a translator compiles more is its decoder, which decoding compiles, too.
-    quick = None if decoders else "transevolve-fullff-1"
-    able = can_decode if decoders else can_encode
+def names(able, variants, quick=None):
     return [
         pytest.param(name, marks=[] if name == quick else pytest.mark.long)
-        for name in representatives()
+        for name in variants
         if able(variant_config(name))
     ]
+
+
+def only_models_language(config):
+    return can_model_language(config) and not can_encode(config)
 
 
 def open_task(config):
@@ -65,18 +68,32 @@ def check_steps(task):
     return model
 
 
-@pytest.mark.parametrize("variant", names(decoders=False))
+@pytest.mark.parametrize(
+    "variant", names(can_encode, EACH_ATTENTION, quick="transevolve-fullff-1")
+)
 def test_a_classifiers_steps_compile(variant, tmp_path):
     forked.call(check_classifier, variant, tmp_path)
 
 
-@pytest.mark.parametrize("variant", names(decoders=True))
+# What a translator compiles more is its decoder, which decoding compiles, too. It takes
+# longest, so the usual attentions stand for the others.
+@pytest.mark.parametrize("variant", names(can_decode, representatives()))
 def test_a_translators_steps_compile(variant, tmp_path):
     forked.call(check_translator, variant, tmp_path)
 
 
+@pytest.mark.parametrize("variant", names(only_models_language, EACH_ATTENTION))
+def test_a_language_models_steps_compile(variant, tmp_path):
+    forked.call(check_language_model, variant, tmp_path)
+
+
 def check_classifier(variant, folder):
     check_steps(open_task(scripts.listops_config(folder, variant, **changes(variant))))
+
+
+def check_language_model(variant, folder):
+    plain_text.write(folder)
+    check_steps(open_task(plain_text.config(folder, variant, **changes(variant))))
 
 
 def check_translator(variant, folder):
