@@ -5,6 +5,7 @@ import importlib
 import pytest
 
 from common.errors import UserError
+from configs import listops
 from models import (
     can_decode,
     can_encode,
@@ -196,6 +197,22 @@ def test_a_field_that_nothing_reads_is_refused():
     with config.unlocked():
         config.train.weight_decay = 0.0
     with pytest.raises(UserError, match="train.weight_decay: expected no field of tha"):
+        configuration.check(config)
+
+
+@pytest.mark.parametrize(
+    "buckets, message",
+    [
+        (7, "an even whole number from 2 to 65,536, or none, found 7"),
+        (16_000, "at most 10,737 at data.max_length=100,000, found 16000"),
+    ],
+)
+def test_other_numbers_of_buckets_are_refused_by_a_reformer(buckets, message):
+    config = listops.get_config("transformer-reformer")
+    config.data.max_length = 100_000
+    config.data.bucket_lengths = (100_000,)
+    config.model.attention.buckets = buckets
+    with pytest.raises(UserError, match=f"model.attention.buckets: expected {message}"):
         configuration.check(config)
 
 

@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-from common.errors import UserError
-from configs import listops
 from models.attention import reading
 from models.attention.heads import is_future, masked
 from models.attention.reformer import ReformerOperator, bucket_counts
@@ -16,7 +14,6 @@ from tests.models.builders import at_once, numpy
 from tests.models.dense import Drawn, masked_softmax
 from tests.models.dense import reformer as dense
 from tests.models.operator_checks import assert_equal_with_gradients
-from training.config import check
 
 BATCH, HEADS, LENGTH, SIZE = 2, 2, 14, 6
 USES = pytest.mark.parametrize("use", ["self", "causal"])
@@ -235,22 +232,6 @@ def test_buckets_may_be_given(buckets, factors):
     expected = np.einsum("bhqk,bkhs->bqhs", weights, by_head).reshape(values.shape)
     attended = numpy(attend(operator, queries, biases, values))
     np.testing.assert_allclose(attended, expected, rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize(
-    "buckets, message",
-    [
-        (7, "an even whole number from 2 to 65,536, or none, found 7"),
-        (16_000, "at most 10,737 at data.max_length=100,000, found 16000"),
-    ],
-)
-def test_other_numbers_of_buckets_are_refused(buckets, message):
-    config = listops.get_config("transformer-reformer")
-    config.data.max_length = 100_000
-    config.data.bucket_lengths = (100_000,)
-    config.model.attention.buckets = buckets
-    with pytest.raises(UserError, match=f"model.attention.buckets: expected {message}"):
-        check(config)
 
 
 def test_buckets_of_a_long_text_are_counted_in_int32():
