@@ -9,6 +9,7 @@ import importlib
 import inspect
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -118,6 +119,17 @@ def model_calls(name: str, setting: dict, batch_size: int, length: int) -> Gener
     while True:
         prepared.call()
         yield
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has held."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Not getrusage(): on Linux it counts what the parent held at the fork.
+        lines = status.read_text().splitlines()
+        line = next(line for line in lines if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: bytes
 
 
 def _serve(function, arguments):

@@ -1,13 +1,11 @@
 """Peak memory of a training step or a forward pass, each in a process of its own."""
 
-import resource
 from collections.abc import Iterator
-from pathlib import Path
 
 import tensorflow as tf
 
 from benchmarks import models
-from benchmarks.alone import ProcessEnded, run_alone
+from benchmarks.alone import ProcessEnded, peak_bytes, run_alone
 from benchmarks.calls import Setting, check, prepare
 from benchmarks.timing import line
 from common.progress import progress_bar
@@ -98,14 +96,3 @@ def _most_held():
     if tf.config.list_logical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"]
     return peak_bytes()
-
-
-def peak_bytes() -> int:
-    """The most memory that this process has held."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # Not getrusage(): on Linux it counts what the parent held at the fork.
-        lines = status.read_text().splitlines()
-        line = next(line for line in lines if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: bytes

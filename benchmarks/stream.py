@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.memory import peak_bytes
+from benchmarks.alone import peak_bytes
 from common.progress import progress_bar
 from configs import wmt14_en_de
 from data.pairs import ParallelData

@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from benchmarks.alone import run_alone
-from benchmarks.memory import peak_bytes
+from benchmarks.alone import peak_bytes, run_alone
 from models import build_language_model
 from models.attention.cache import grow, leaves, settle
 from tests.models.builders import (

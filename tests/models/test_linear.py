@@ -270,7 +270,7 @@ def decode(name, length):
     """Shapes of the states at the end of a search, and the most that was held."""
     import tensorflow as tf
 
-    from benchmarks.memory import peak_bytes
+    from benchmarks.alone import peak_bytes
 
     model = build_encoder_decoder(SMALL_CONFIGS[name], VOCABULARY_SIZE)
     states = tf.function(lambda: states_after(model, length))()
