@@ -22,9 +22,12 @@ def _attention(name):
     return variant_config(name).get("attention", {}).get("name")
 
 
+# These have the parts of two others together.
+BOTH = {"transevolve-randomff-2", "transevolve-fullff-2-linear"}
+
+
 def _is_quick(name):
-    """All but what has the parts of two others together."""
-    return _attention(name) in QUICK and name != "transevolve-randomff-2"
+    return _attention(name) in QUICK and name not in BOTH
 
 
 NAMES = [

@@ -243,7 +243,7 @@ def test_a_language_model_answers_and_scores_as_the_run_does(tmp_path):
     run = load_run(untrained(config, tmp_path / "run"))
     run.text_model.save(tmp_path / "export/1")
     client = Client(tmp_path / "export/1", run.tokenizer.modules)
-    texts = [*plain_text.lines(20, seed=3), "one " * 20, *HOSTILE]
+    texts = [*plain_text.lines(4, seed=3), "one " * 20, *HOSTILE]
     predicted = run.predict(texts)
     scores = run.text_model.outputs("score", texts)
     for indices in batches(texts):
