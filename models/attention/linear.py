@@ -2,8 +2,7 @@
 
     out_i = phi(q_i) S / (phi(q_i) z),    [S, z] = sum_j w_j phi(k_j) [V_j, 1]
 
-over all keys j or, causally, over j <= i. docs/attention.md, "The linear operator",
-derives it.
+over all keys j or, causally, over j <= i. docs/linear_attention.md derives it.
 """
 
 from keras import ops

@@ -460,11 +460,11 @@ def test_by_the_better_of_each_random_is_above_in_long_tasks_alone():
         assert (random > full) == (task in ("listops", "char_imdb"))
 
 
-def test_the_error_is_that_of_the_page_on_attention():
-    attention = (ROOT / "docs/attention.md").read_text()
+def test_the_error_is_that_of_the_page_on_analysis():
+    analysis = (ROOT / "docs/analysis.md").read_text()
     (figures,) = re.findall(
         r"^\| `transevolve-randomff-1` .*\n.*\n\| \| ListOps \| (\S+) \| (\S+) \|",
-        attention,
+        analysis,
         flags=re.M,
     )
     measured = "| {} at depth 2, {} at depth 6 |".format(*figures)

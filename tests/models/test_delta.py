@@ -113,7 +113,7 @@ def test_keys_that_repeat(hyperparameters, noise):
 @pytest.mark.parametrize("strength", [0.5, 1, 2])
 @pytest.mark.parametrize("hyperparameters", [ELU, DPFP], ids=["elu1", "dpfp"])
 def test_repetitions_of_a_key(hyperparameters, strength):
-    """Prints a row of the table in docs/attention.md, of 1,000 positions."""
+    """Prints a row of the table in docs/linear_attention.md, of 1,000 positions."""
     # β is half of the largest, since its kernel is zero.
     hyperparameters = {**hyperparameters, "largest_strength": 2 * strength}
     operator, layer = make("delta", hyperparameters, "causal", 1000)
@@ -224,7 +224,7 @@ def test_t_is_rounded_once(small_chunks):
     "hyperparameters", [ELU, DPFP, DIVIDED], ids=["elu1", "dpfp", "divided"]
 )
 def test_bfloat16_is_as_precise_as_its_features(hyperparameters):
-    """Of 400 positions, as docs/attention.md says."""
+    """Of 400 positions, as docs/linear_attention.md says."""
     length = 400
     operator, layer = make("delta", hyperparameters, "causal", length)
     arrays, mask = draw(layer, length), padding(length)

@@ -161,7 +161,7 @@ def test_states_are_float32_in_every_precision(name):
 
 @pytest.mark.parametrize("decoder", [False, True], ids=["classifier", "translator"])
 def test_bfloat16_is_near(name, decoder):
-    """Within shares of the logits' largest, as docs/attention.md says."""
+    """Within shares of the logits' largest, as docs/linear_attention.md says."""
     config = SMALL_CONFIGS[name]
     model = build_any(config, decoder)
     mixed = build_any({**config, "dtype": "mixed_bfloat16"}, decoder)

@@ -1,4 +1,4 @@
-"""Linear attention of both models against docs/attention.md, in float64."""
+"""Linear attention of both models against docs/linear_attention.md, in float64."""
 
 import numpy as np
 import pytest
