@@ -13,12 +13,19 @@ from keras import ops
 from benchmarks import models
 from benchmarks.calls import Setting, check
 from benchmarks.timing import interleave, speedup, summary
-from common.errors import UserError
+from common.errors import UserError, check_known
 from decoding.beam_search import beam_search
 from decoding.translation import cached_step
-from models import build_encoder_decoder
+from models import (
+    build_encoder_decoder,
+    build_language_model,
+    can_model_language,
+    variant_config,
+    variants,
+)
 from models.attention.cache import SlotMap, num_bytes
 from models.convert import fold_rotations
+from models.language_model import LanguageModel
 
 VOCABULARY_SIZE = 32_000
 START = 2
@@ -32,6 +39,7 @@ def measure(
     beam_size: int = 4,
     batch_size: int = 8,
     source_length: int = 32,
+    causal: bool = False,
     recompute: bool = True,
     rounds: int = 5,
     xla: bool = False,
@@ -39,7 +47,8 @@ def measure(
     """Times searches of all models and lengths by turns; yields a row for each.
 
     Each search translates `batch_size` random sentences to exactly `length` tokens,
-    the encoder included; its shapes allow for the longest of the lengths. A row has
+    the encoder included, or writes so many texts by a language model, from nothing. Its
+    shapes allow for the longest of the lengths. A row has
     the median of the rounds, their spread, tokens and sentences a second; the ratio of
     speeds in the same round to the Transformer, and to the same model without a cache,
     which runs the decoder over each hypothesis at every step; the milliseconds of a
@@ -54,6 +63,7 @@ def measure(
       beam_size: hypotheses alive at a time.
       batch_size: sentences.
       source_length: tokens of a sentence.
+      causal: language models are timed, and no translators.
       recompute: time the models without a cache, too; slow.
       rounds: that count.
       xla: compile by XLA.
@@ -61,7 +71,11 @@ def measure(
     Raises:
       UserError: if a model is unknown or has no decoder, or lengths do not rise.
     """
-    check(names, Setting(size=size, task="translation"))
+    if causal:
+        able = [name for name in variants() if can_model_language(variant_config(name))]
+        check_known("models", names, able)
+    else:
+        check(names, Setting(size=size, task="translation"))
     if any(long <= short for short, long in itertools.pairwise(lengths)):
         raise UserError(f"--lengths: expected rising numbers, found {lengths}")
     sources = np.random.default_rng(0).integers(
@@ -71,11 +85,13 @@ def measure(
     calls, cache_bytes = {}, {}
     for name in names:
         keras.utils.set_random_seed(0)
-        model = build_encoder_decoder(models.model_config(name, size), VOCABULARY_SIZE)
+        build = build_language_model if causal else build_encoder_decoder
+        model = build(models.model_config(name, size), VOCABULARY_SIZE)
         model = fold_rotations(model)
-        cache_bytes[name] = num_bytes(model.decoder.empty_cache(1, 1))
+        stack = model.encoder if causal else model.decoder
+        cache_bytes[name] = num_bytes(stack.empty_cache(1, 1))
         calls[name, 0] = _encoding(model, sources, xla)
-        steps = {name: (cached_step, model.empty_cache)}
+        steps = {name: (continuing_step if causal else cached_step, model.empty_cache)}
         if recompute:
             steps[name + RECOMPUTED] = (recomputing_step, SlotMap.empty)
         for kind, step in steps.items():
@@ -93,6 +109,7 @@ def measure(
             "model": name,
             "size": size,
             "xla": xla,
+            "causal": causal,
             "beam": beam_size,
             "batch": batch_size,
             "length": length,
@@ -127,6 +144,8 @@ def _milliseconds_per_step(seconds, name, lengths):
 
 
 def _encoding(model, sources, xla):
+    if isinstance(model, LanguageModel):
+        return lambda: None
     encode = tf.function(
         lambda sources: tf.nest.flatten(model.source_cache(sources)),
         jit_compile=xla,
@@ -156,29 +175,51 @@ def _search(model, make_step, empty_cache, beam_size, max_length, xla):
     return call
 
 
+def continuing_step(model, texts):
+    """The step of a language model; of the texts it needs nothing."""
+    constants = model.constants()
+
+    def step(tokens, cache, position):
+        return model.step(tokens, constants, cache, position)
+
+    return step
+
+
 def recomputing_step(model, sources):
-    """Runs the decoder over each hypothesis from its start; the encoder only once.
+    """Runs the model over each hypothesis from its start; an encoder only once.
 
     The cache is a `SlotMap` that holds each hypothesis's tokens: a beam that goes on
     from another takes them over. Shapes are static, as those of the cached step:
     positions to come are padding.
     """
-    encoded = model.encode(sources, training=False)
-    source_mask = sources != 0
+    decode = _decoder(model, sources)
 
     def step(tokens, cache, position):
         batch_size, beams = tokens.shape
         now = ops.arange(cache.owners.shape[2]) == position
         cache = SlotMap(ops.where(now, tokens[:, :, None], cache.owners))
         prefixes = ops.reshape(cache.owners, (batch_size * beams, -1))
-        decoded = model.decoder(
+        new = ops.reshape(decode(prefixes)[:, position], (batch_size, beams, -1))
+        return model.embedding.logits_at_position(new), cache
+
+    return step
+
+
+def _decoder(model, sources):
+    """A function of whole texts that gives vectors, of which logits are made."""
+    if isinstance(model, LanguageModel):
+        return functools.partial(model.encode, training=False)
+    encoded = model.encode(sources, training=False)
+    source_mask = sources != 0
+
+    def decode(prefixes):
+        beams = prefixes.shape[0] // sources.shape[0]
+        return model.decoder(
             model.embedding(prefixes),
             ops.repeat(encoded, beams, axis=0),
             prefixes != 0,
             ops.repeat(source_mask, beams, axis=0),
             training=False,
         )
-        new = ops.reshape(decoded[:, position], (batch_size, beams, -1))
-        return model.embedding.logits_at_position(new), cache
 
-    return step
+    return decode

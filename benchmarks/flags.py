@@ -72,7 +72,7 @@ COMMANDS = {
     "speed": [*STEP, "rounds", "xla", "plot"],
     "products": [*MODELS, "tokens_per_batch", "rounds"],
     "memory": [*STEP, "plot"],
-    "decode": [*MODELS, "beam", "batch", "recompute", "rounds", "xla"],
+    "decode": [*MODELS, "causal", "beam", "batch", "recompute", "rounds", "xla"],
     "serve": [*MODELS, "task", "batch", "rounds"],
     "features": ["plot"],
     "scan": ["lengths", "rounds", "xla"],

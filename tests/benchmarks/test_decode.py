@@ -8,11 +8,16 @@ from keras import ops
 from benchmarks import decode
 from common.errors import UserError
 from decoding.beam_search import beam_search
-from decoding.translation import cached_step
-from models import build_encoder_decoder
+from models import build_encoder_decoder, build_language_model
 from models.attention.cache import SlotMap
 from tests.benchmarks.turns import HEADS, WIDTH, made_up
-from tests.models.builders import SMALL, TRANSFORMER, randomize, tokens
+from tests.models.builders import (
+    CAUSAL_CONFIGS,
+    SMALL,
+    TRANSFORMER,
+    randomize,
+    tokens,
+)
 from tests.shallow import LAYERS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
@@ -60,13 +65,44 @@ def test_decode_needs_rising_lengths():
         list(decode.measure(["transformer"], [64, 16]))
 
 
-@pytest.mark.parametrize(
-    "config",
-    [pytest.param(SMALL, marks=pytest.mark.long), TRANSFORMER],
-    ids=["transevolve", "transformer"],
-)
-def test_recomputing_finds_what_the_cache_finds(config):
+def test_language_models_alone_are_causal():
+    measured = decode.measure(["transformer-linformer"], [4], causal=True)
+    with pytest.raises(UserError, match="--models.*transformer-linformer"):
+        next(measured)
+
+
+def test_the_state_of_the_delta_rule_has_one_size(monkeypatch):
+    monkeypatch.setattr(decode, "VOCABULARY_SIZE", 50)
+    names = ["transformer", "transformer-delta"]
+    settings = {"causal": True, "recompute": False, "rounds": 1, "beam_size": 1}
+    rows = list(decode.measure(names, [2, 4], "small", **settings))
+    assert [row["model"] for row in rows] == [name for name in names for _ in range(2)]
+    assert all(row["causal"] for row in rows)
+    slots = [row["cache_bytes_per_token"] for row in rows]
+    assert min(slots[:2]) > 0 and slots[2:] == [0, 0]
+
+
+def translator(config):
     model = randomize(build_encoder_decoder(config, 40))
+    return model, decode.cached_step
+
+
+def language_model(config):
+    model = randomize(build_language_model(config, 40))
+    return model, decode.continuing_step
+
+
+@pytest.mark.parametrize(
+    "make, config",
+    [
+        pytest.param(translator, SMALL, marks=pytest.mark.long),
+        (translator, TRANSFORMER),
+        (language_model, CAUSAL_CONFIGS["transformer-delta"]),
+    ],
+    ids=["transevolve", "transformer", "language model"],
+)
+def test_recomputing_finds_what_the_cache_finds(make, config):
+    model, step = make(config)
     sources = tokens(batch=2, length=6)
 
     @tf.function
@@ -76,7 +112,7 @@ def test_recomputing_finds_what_the_cache_finds(config):
         )
 
     found = [
-        search(cached_step, model.empty_cache),
+        search(step, model.empty_cache),
         search(decode.recomputing_step, SlotMap.empty),
     ]
     np.testing.assert_array_equal(found[0].tokens, found[1].tokens)
