@@ -432,7 +432,7 @@ def test_the_paper_says_what_the_page_says(claim):
 def test_no_claim_is_left_out():
     assert len(rows()) == len(CLAIMS)
     agree = [cells[-1] for cells in rows().values()].count("yes")
-    counts = rf"\[{len(CLAIMS)} held to its .*, of which {agree} agree in full"
+    counts = rf"\[{len(CLAIMS)} claims held to its .*, of which {agree} agree in full"
     assert re.search(counts, (ROOT / "README.md").read_text())
 
 

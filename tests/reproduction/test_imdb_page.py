@@ -5,7 +5,7 @@ import re
 import pytest
 
 from configs.published import ACCURACY, ACCURACY_SPREAD
-from reproduction.scores import BY_CHANCE, mean_score, verdict
+from reproduction.scores import BY_CHANCE, TOLERANCE, mean_score, verdict
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/results/imdb.md").read_text()
@@ -103,14 +103,16 @@ def test_what_is_said_of_overfitting():
     assert f"lose {min(lost):.1f} to {max(lost):.1f} points" in " ".join(PAGE.split())
 
 
-def test_readme_has_the_same_figures():
+def test_readme_says_the_same():
     (row,) = re.findall(
         "^.*docs/results/imdb.md.*$", (ROOT / "README.md").read_text(), re.M
     )
-    for name in ("fullFF-1", "fullFF-2", "randomFF-1", "randomFF-2", "Transformer"):
-        model = (
-            "transformer" if name == "Transformer" else f"transevolve-{name.lower()}"
-        )
-        mean = mean_score(map(max, of_model(model))).mean
-        assert re.search(rf"{name} {mean:.1f}\b", row), name
-        assert str(ACCURACY["imdb"][model]) in row
+    models = {model for model, _ in EPOCHS if model != "transformer"}
+    gains = [
+        mean_score(map(max, of_model(model))).mean - ACCURACY["imdb"][model]
+        for model in models
+    ]
+    below = sorted(-gain for gain in gains if abs(gain) > TOLERANCE)
+    assert (len(gains), len(below)) == (4, 2)
+    assert "two of the four variants are reproduced" in row
+    assert "the other two are {:.1f} and {:.1f} points below".format(*below) in row
