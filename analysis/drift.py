@@ -124,7 +124,7 @@ def draw(distances: dict[str, np.ndarray], title: str, path) -> str:
 
 def _texts(run, count):
     """Their ids, without padding."""
-    for batch in run.task.evaluation_batches("validation").evaluate():
+    for batch in run.task.evaluation_batches("validation").for_evaluation():
         for ids in np.asarray(batch["inputs"]):
             real = ids[ids != PADDING_ID]
             if len(real) and count > 0:

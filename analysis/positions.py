@@ -91,7 +91,7 @@ def _losses(run):
     batches = task.evaluation_batches("test")
     state = task.initial_state(batches.buckets.batch_size)
     with progress_bar(total=batches.num_batches, desc="places", unit=" batches") as bar:
-        for batch in batches.evaluate():
+        for batch in batches.for_evaluation():
             losses, _, is_target, state = task.losses(run.model, batch, state, False)
             yield np.asarray(losses)[np.asarray(is_target)]
             bar.update()

@@ -46,7 +46,7 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
             seconds = time.perf_counter() - start
             rates["tokenize"] = batcher.num_examples / seconds
         train = task_updates(task, UPDATES, batcher)
-        batches, dealt = iter(batcher.train(seed=0)), []
+        batches, dealt = iter(batcher.for_training(seed=0)), []
 
         def deal():
             for _ in range(BATCHES):

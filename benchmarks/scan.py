@@ -26,16 +26,16 @@ def measure(lengths: list[int], rounds: int = 5, xla: bool = False) -> Iterator[
     """
     for length in lengths:
         given = _draw(length)
-        for mode, function in (("inference", lambda form: form), ("train", _trained)):
+        for mode, function in (("inference", lambda order: order), ("train", _trained)):
             calls = {
-                name: _compiled(function(form), given, xla)
-                for name, form in ((CHUNKS, in_chunks), (POSITIONS, by_positions))
+                name: _compiled(function(order), given, xla)
+                for name, order in ((CHUNKS, in_chunks), (POSITIONS, by_positions))
             }
             seconds = interleave(calls, rounds, f"{mode}, {length} tokens")
             for name in calls:
                 yield {
                     "benchmark": "scan",
-                    "form": name,
+                    "order": name,
                     "mode": mode,
                     "length": length,
                     "xla": xla,
@@ -94,11 +94,11 @@ def _draw(length):
     return queries, keys, strengths, keras.random.normal((1, HEADS, length, SIZE))
 
 
-def _trained(form):
+def _trained(order):
     def gradients(*given):
         with tf.GradientTape() as tape:
             tape.watch(given)
-            total = ops.sum(ops.square(form(*given)))
+            total = ops.sum(ops.square(order(*given)))
         return tape.gradient(total, given)
 
     return gradients

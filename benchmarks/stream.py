@@ -40,12 +40,12 @@ def measure(num_pairs: int) -> Iterator[dict]:
             path = Path(folder, f"{config.train_name}.{language}")
             _write_text(path, num_pairs, seed)
         tokenizer = SubwordTokenizer(trained(config))
-        batcher = ParallelData(config, tokenizer).train(BATCH_SIZE)
+        batcher = ParallelData(config, tokenizer).training(BATCH_SIZE)
         yield from _stream(batcher, num_pairs, config.shuffle_window)
 
 
 def _stream(batcher, num_pairs, shuffle_window):
-    batches = iter(batcher.train(seed=0))
+    batches = iter(batcher.for_training(seed=0))
     start, dealt, dealt_before, peak = time.perf_counter(), 0, 0, peak_bytes()
     row = {"benchmark": "stream", "batch": BATCH_SIZE, "window": shuffle_window}
     yield {**row, "pairs": 0, "peak_memory_mb": round(peak / 2**20)}

@@ -61,7 +61,7 @@ def task_updates(task, count: int, batches=None) -> Callable:
         task.build_model,
         task,
         task.config.train,
-        batches.train(seed=0),
+        batches.for_training(seed=0),
         fillers=batches.fillers,
     )
     return lambda: trainer.train(iterator, count)

@@ -19,13 +19,13 @@ class Batches:
 
     A batch is {"inputs": int32 [rows, length], "targets": ...}; id 0 is padding.
 
-    Batches to train on have `train(seed, first_batch=0)`. It returns an endless
+    Batches to train on have `for_training(seed, first_batch=0)`. It returns an endless
     `tf.data.Dataset`, of which epoch e is shuffled by (seed, e), a non-negative
     integer. `first_batch` counts over all epochs: a run that goes on sees what it would
     have seen.
 
-    Batches to evaluate on have `evaluate()`. It returns a `tf.data.Dataset` of every
-    example once.
+    Batches to evaluate on have `for_evaluation()`. It returns a `tf.data.Dataset` of
+    every example once.
 
     Attributes:
       buckets: `data.buckets.Buckets`, how they are batched. The last batch of a bucket
@@ -50,7 +50,7 @@ class Batches:
         return json.loads(json.dumps(self.fingerprint)) == stored
 
     def own_errors(self) -> AbstractContextManager:
-        """To iterate `train` within: what bad input raises then is a `DataError`."""
+        """Within it one iterates. What bad input raises is a `DataError` then."""
         return nullcontext()
 
 
@@ -97,7 +97,7 @@ class HeldBatches(Batches):
             batches = [batches[i] for i in random.permutation(len(batches))]
         return batches
 
-    def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
+    def for_training(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
         """See `Batches`."""
 
         def plans():
@@ -108,7 +108,7 @@ class HeldBatches(Batches):
 
         return self._dataset(plans)
 
-    def evaluate(self) -> tf.data.Dataset:
+    def for_evaluation(self) -> tf.data.Dataset:
         """See `Batches`; bucket by bucket."""
         return self._dataset(lambda: self.plan(None))
 

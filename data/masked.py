@@ -24,7 +24,7 @@ class MaskedBatches(HeldBatches):
         super().__init__(batches.rows, batches.buckets, batches.subset)
         self.fillers = Batches.fillers  # for targets that are tokens, and no classes
 
-    def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
+    def for_training(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
         """See `Batches`."""
 
         def hide(number, batch):
@@ -35,10 +35,10 @@ class MaskedBatches(HeldBatches):
             first = drawn == tf.reduce_min(drawn)
             return _hidden(batch, (drawn < HIDDEN_SHARE) | first)
 
-        dataset = super().train(seed, first_batch)
+        dataset = super().for_training(seed, first_batch)
         return dataset.enumerate(first_batch).map(hide)
 
-    def evaluate(self) -> tf.data.Dataset:
+    def for_evaluation(self) -> tf.data.Dataset:
         """See `Batches`."""
         length = max(length for _, length in self.shapes)
         hidden = tf.constant(np.random.default_rng(0).random(length) < HIDDEN_SHARE)
@@ -46,7 +46,7 @@ class MaskedBatches(HeldBatches):
         def hide(batch):
             return _hidden(batch, hidden[: tf.shape(batch["inputs"])[1]])
 
-        return super().evaluate().map(hide)
+        return super().for_evaluation().map(hide)
 
 
 def _hidden(batch, hidden):

@@ -30,7 +30,9 @@ class ParallelData:
         self.module = DATASETS[config.dataset]
         self.tokenizer = tokenizer
 
-    def train(self, batch_size: int, batch_unit: str = "sentences") -> StreamedBatches:
+    def training(
+        self, batch_size: int, batch_unit: str = "sentences"
+    ) -> StreamedBatches:
         """Shuffled batches of the training text, which is read while they are used.
 
         Args:

@@ -74,7 +74,7 @@ class SegmentData:
             self._texts[split] = self._cached(split)
         return self._texts[split]
 
-    def train(self, batch_size: int) -> "Streams":
+    def training(self, batch_size: int) -> "Streams":
         """Batches of the training text, in its order."""
         return Streams(*self._split("train", batch_size, self.config.segment_length))
 
@@ -210,7 +210,7 @@ class Streams(_OneLength):
             for x in (starts, ends)
         ]
 
-    def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
+    def for_training(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
         """See `Batches`; the text has its order in each epoch."""
 
         def batches():
@@ -247,7 +247,7 @@ class Segments(_OneLength):
         self.num_examples = len(self._starts)
         self.num_batches = -(-self.num_examples // batch_size)
 
-    def evaluate(self) -> tf.data.Dataset:
+    def for_evaluation(self) -> tf.data.Dataset:
         """See `Batches`; in the order of the text."""
         rows = self.buckets.batch_size
 

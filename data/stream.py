@@ -143,7 +143,7 @@ class StreamedBatches(Batches):
     def has_fingerprint(self, stored):
         return super().has_fingerprint(stored) or self._earlier_fingerprint() == stored
 
-    def train(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
+    def for_training(self, seed: int, first_batch: int = 0) -> tf.data.Dataset:
         """See `Batches`. Bad input ends it with an error of TensorFlow: iterate
         `with own_errors()`."""
 

@@ -180,7 +180,7 @@ def _costs(experiment, config, strategy):
     with strategy.scope():
         model = task.build_model()
     trainer = Trainer(model, task, settings, strategy)
-    iterator = trainer.iterate(train.train(config.seed), train.fillers)
+    iterator = trainer.iterate(train.for_training(config.seed), train.fillers)
     trainer.train(iterator, WARM)
     setup = time.monotonic() - start
     steps = settings.get("steps") or settings.epochs * train.num_batches

@@ -134,7 +134,7 @@ class LanguageModellingTask(Task):
         return self._model
 
     def training_batches(self):
-        return self.data.train(self.config.train.batch_size)
+        return self.data.training(self.config.train.batch_size)
 
     def evaluation_batches(self, split):
         slides, length = self.config.decode.sliding_window, self._evaluated_length

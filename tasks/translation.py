@@ -121,7 +121,7 @@ class TranslationTask(Task):
 
     def training_batches(self):
         settings = self.config.train
-        return self.data.train(settings.batch_size, settings.batch_unit)
+        return self.data.training(settings.batch_size, settings.batch_unit)
 
     def evaluation_batches(self, split):
         unit = self.config.train.batch_unit

@@ -80,7 +80,7 @@ def _read_all(config, seed=0):
         batches = data.batcher(name, 8)
         split = batches.rows
         found[name] = _digest(split.tokens, split.lengths, split.targets)
-        next(iter(batches.evaluate()))
+        next(iter(batches.for_evaluation()))
     return found
 
 
@@ -178,9 +178,9 @@ def _pairs(folder, generator, vocab_file):
     config.on_error = _on_error(generator)
     data = ParallelData(config, make_tokenizer(config))
     validation = data.evaluation("validation", 8)
-    train = data.train(8)
+    train = data.training(8)
     with train.own_errors():
-        batches = iter(train.train(seed=0))
+        batches = iter(train.for_training(seed=0))
         while train.num_batches is None:
             next(batches)
     validation = _digest(validation.rows.tokens)

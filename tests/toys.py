@@ -98,11 +98,11 @@ class LineBatches(Batches):
     def shapes(self):
         return [(self.batch_size, self.rows.shape[1])]
 
-    def train(self, seed, first_batch=0):
-        dataset = self.evaluate().repeat()
+    def for_training(self, seed, first_batch=0):
+        dataset = self.for_evaluation().repeat()
         return dataset.skip(first_batch % self.num_batches)
 
-    def evaluate(self):
+    def for_evaluation(self):
         def batch(rows):
             return {"inputs": rows[:, :-1], "targets": rows[:, 1:]}
 

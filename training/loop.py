@@ -70,7 +70,7 @@ class Loop:
         state, start = self.state, time.monotonic()
         if self.profile is not None:
             self.profile.check(state.step, self._total)
-        batches = self.training_batches.train(self.task.config.seed, state.step)
+        batches = self.training_batches.for_training(self.task.config.seed, state.step)
         try:
             with (
                 self.training_batches.own_errors(),

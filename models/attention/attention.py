@@ -22,8 +22,8 @@ class Attention(AttentionKind, keras.layers.Layer):
     *In parallel*, for training. The call sees the block's input and makes the operator;
     then each depth reads it.
 
-        state = attention(x, context, padding_mask, training=training)
-        attended = attention.read(state, number, values)
+        made = attention(x, context, padding_mask, training=training)
+        attended = attention.read(made, number, values)
 
       x: (batch, n, d), where queries come from.
       context: (batch, m, d), where keys come from: `x` itself, or a source. Causal
@@ -40,9 +40,9 @@ class Attention(AttentionKind, keras.layers.Layer):
 
         constants = attention.constants()             what no token changes
         cache = attention.empty_cache(batch_size, beams)
-        state = attention.step(x, constants, cache, visible, position)
-        attended, state = attention.read_step(state, number, values)
-        cache = state.cache                           after the last read
+        made = attention.step(x, constants, cache, visible, position)
+        attended, made = attention.read_step(made, number, values)
+        cache = made.cache                           after the last read
 
       x, values, attended: (batch, beams, d).
       cache: nested `models.attention.cache.Slots` (kept for each position and beam)

@@ -42,7 +42,7 @@ class Decoding(abc.ABC):
         """
 
     @abc.abstractmethod
-    def read_step(self, state, number, values):
+    def read_step(self, made, number, values):
         """What a read gives, (batch, beams, d), of values likewise; the next state."""
 
 
@@ -52,17 +52,17 @@ class RecurrentDecoding(Decoding):
     What `step` returns has a list of them in its attribute `cache`.
     """
 
-    def read_step(self, state, number, values):
+    def read_step(self, made, number, values):
         """See `Decoding.read_step`."""
         batch, beams, width = ops.shape(values)
         shape = (batch, beams, self.num_heads, width // self.num_heads)
         new = ops.reshape(ops.cast(values, "float32"), shape)
-        past = state.cache[number].value
-        attended, past = self.advance(state, number, past, new)
+        past = made.cache[number].value
+        attended, past = self.advance(made, number, past, new)
         attended = ops.reshape(attended, (batch, beams, width))
-        cache = list(state.cache)
+        cache = list(made.cache)
         cache[number] = State(past)
-        return ops.cast(attended, values.dtype), state._replace(cache=cache)
+        return ops.cast(attended, values.dtype), made._replace(cache=cache)
 
     @abc.abstractmethod
     def advance(self, step, number, past, values):

@@ -19,7 +19,7 @@ from models.attention.heads import (
     transposed_product,
 )
 from models.attention.propagation import states_after, states_before, steps
-from models.layers.dense import linear
+from models.layers.dense import project
 from models.seeds import derive_seed
 
 MAPS = {**FEATURE_MAPS, "tanh": Tanh}
@@ -123,7 +123,7 @@ class DeltaOperator(Carrying, FeatureOperator):
         """β, (batch, heads, m, 1), 0 at padding."""
         num_earlier(ops.shape(x)[1], ops.shape(context)[1])  # refuses more queries
         kernel = ops.cast(self.strength_kernel, context.dtype)
-        strengths = self.largest_strength * ops.sigmoid(linear(context, kernel))
+        strengths = self.largest_strength * ops.sigmoid(project(context, kernel))
         strengths = split_heads(strengths, self.num_heads)
         if mask is not None:
             strengths = strengths * ops.cast(mask, strengths.dtype)[:, None, :, None]

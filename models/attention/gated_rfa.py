@@ -12,7 +12,7 @@ from models.attention.heads import (
 )
 from models.attention.rfa import RfaOperator
 from models.attention.signed_sums import shares
-from models.layers.dense import linear
+from models.layers.dense import project
 from models.seeds import derive_seed
 
 # Where a gate's argument stops. Beyond, float32 would not tell the gate from 0 or 1,
@@ -58,7 +58,7 @@ class GatedRfaOperator(RfaOperator):
             ops.cast(weight, context.dtype)
             for weight in (self.gate_kernel, self.gate_bias)
         )
-        gates = ops.cast(linear(context, kernel) + bias, "float32")
+        gates = ops.cast(project(context, kernel) + bias, "float32")
         gates = ops.clip(gates, -STEEPEST, STEEPEST)
         decays = split_heads(ops.log_sigmoid(gates), self.num_heads)
         if mask is not None:

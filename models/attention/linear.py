@@ -62,11 +62,11 @@ class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
         what a subclass makes it of besides."""
         queries, keys, *further = inputs
         sizes = ops.shape(queries)[2], ops.shape(keys)[2], keys.shape[-1]
-        form = form_of(*sizes, columns, self.causal)
-        if form == SUMS:
+        order = order_of(*sizes, columns, self.causal)
+        if order == SUMS:
             return queries, keys
         rows, keys_in_rows, in_chunks = queries, keys, further
-        if form == CHUNKS:
+        if order == CHUNKS:
             rows, keys_in_rows = self._rows(queries, sizes[1]), chunks(keys)
             in_chunks = map(chunks, further)
         inside = self._seen(ops.matmul(rows, transpose(keys_in_rows)), *in_chunks)
@@ -74,9 +74,9 @@ class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
 
     def times(self, parts, x):
         queries, keys, *inside = parts
-        if _form(parts) == SHORT:
+        if _order(parts) == SHORT:
             return ops.matmul(inside[0], x)
-        if _form(parts) == SUMS:
+        if _order(parts) == SUMS:
             return ops.matmul(queries, transposed_product(keys, x))
         num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
         x, (entering, leaving, decays) = chunks(x), self._passing(parts)
@@ -88,9 +88,9 @@ class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
 
     def transposed_times(self, parts, y):
         queries, keys, *inside = parts
-        if _form(parts) == SHORT:
+        if _order(parts) == SHORT:
             return transposed_product(inside[0], y)
-        if _form(parts) == SUMS:
+        if _order(parts) == SUMS:
             return ops.matmul(keys, transposed_product(queries, y))
         num_keys = ops.shape(keys)[2]
         y, rows = (self._rows(x, num_keys) for x in (y, queries))
@@ -101,15 +101,15 @@ class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
 
     def gradient(self, parts, left, right):
         queries, keys, *inside = parts
-        form = _form(parts)
-        if form == SUMS:
+        order = _order(parts)
+        if order == SUMS:
             by_keys = ops.matmul(left, transpose(transposed_product(keys, right)))
             return by_keys, ops.matmul(
                 right, transpose(transposed_product(queries, left))
             )
         num_queries, num_keys = ops.shape(queries)[2], ops.shape(keys)[2]
         further = inside[1:]
-        if form == CHUNKS:
+        if order == CHUNKS:
             left, queries = (self._rows(x, num_keys) for x in (left, queries))
             right, keys, *further = map(chunks, (right, keys, *further))
         d_inside = self._seen(ops.matmul(left, transpose(right)), *further)
@@ -117,7 +117,7 @@ class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
             ops.matmul(d_inside, keys),
             transposed_product(d_inside, queries),
         )
-        if form == SHORT:
+        if order == SHORT:
             return d_queries, d_keys
         entering, leaving, decays = self._passing(parts)
         left, right = entering(left), leaving(right)
@@ -166,8 +166,8 @@ class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
         return joined(x, num_keys)[:, :, num_earlier(num_queries, num_keys) :]
 
 
-def form_of(num_queries, num_keys, features: int, columns: int, causal: bool) -> str:
-    """The form that takes the fewest operations.
+def order_of(num_queries, num_keys, features: int, columns: int, causal: bool) -> str:
+    """The order of products that takes the fewest operations.
 
     P and its products with the columns of all reads take n m (f + columns) of them, and
     sums and their products (n + m) f columns. Lengths that are not known before it runs
@@ -182,7 +182,7 @@ def form_of(num_queries, num_keys, features: int, columns: int, causal: bool) ->
     return CHUNKS if causal else SUMS
 
 
-def _form(parts):
+def _order(parts):
     if len(parts) == 2:
         return SUMS
     return SHORT if len(parts[2].shape) == 4 else CHUNKS

@@ -16,12 +16,12 @@ class ManyReads:
     """
 
     def call(self, x, context, padding_mask=None, training=None, memory=None):
-        """Makes the operator of the block's input: `models.attention.reading.State`, or
+        """Makes the operator of the block's input: `models.attention.reading.Made`, or
         one of those of `models.attention.memory`."""
         if isinstance(memory, Positions):
             context, mask = memory.before(context, padding_mask)
-            state = self.call(x, context, mask, training)
-            return AfterPositions(state, context, mask, memory, {})
+            made = self.call(x, context, mask, training)
+            return AfterPositions(made, context, mask, memory, {})
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
         inputs, biases = self.inputs_and_biases(x, context, padding_mask, training)
@@ -30,12 +30,12 @@ class ManyReads:
             return AfterStates.start(*arguments, self.head_size, memory)
         return reading.start(*arguments, self.head_size)
 
-    def read(self, state, number, values):
+    def read(self, made, number, values):
         """What a read gives, (batch, n, d), of its values."""
         values = ops.cast(values, self.compute_dtype)
-        if isinstance(state, reading.State):
-            return reading.read(state, number, values)
-        return state.read(number, values)
+        if isinstance(made, reading.Made):
+            return reading.read(made, number, values)
+        return made.read(number, values)
 
     def empty_cache(self, batch_size, beams):
         return self.operator.empty_cache(
@@ -53,21 +53,21 @@ class ManyReads:
         width, reads = self.hidden_dim, self.num_reads
         return Positions.empty(batch_size, span, width, reads, self.compute_dtype)
 
-    def read_step(self, state, number, values):
-        return self.operator.read_step(state, number, values)
+    def read_step(self, made, number, values):
+        return self.operator.read_step(made, number, values)
 
 
 class StepReads:
     """The reads of one position by a causal attention, each after the one before.
 
     Attributes:
-      state: of the attention after the latest read.
+      made: of the attention after the latest read.
     """
 
-    def __init__(self, attention, state):
+    def __init__(self, attention, made):
         self.attention = attention
-        self.state = state
+        self.made = made
 
     def __call__(self, number, values):
-        attended, self.state = self.attention.read_step(self.state, number, values)
+        attended, self.made = self.attention.read_step(self.made, number, values)
         return attended

@@ -67,13 +67,13 @@ class AfterPositions(NamedTuple):
     """An operator of a text and of positions before it.
 
     Attributes:
-      state: `reading.State` of both.
+      made: `reading.Made` of both.
       context, mask: of both, from `Positions.before`.
       memory: the `Positions`.
       values: {read: those of both}.
     """
 
-    state: reading.State
+    made: reading.Made
     context: Any
     mask: Any
     memory: Positions
@@ -83,7 +83,7 @@ class AfterPositions(NamedTuple):
         """As `reading.read`."""
         values = _joined(self.memory.values[number], values)
         self.values[number] = values
-        return reading.read(self.state, number, values)
+        return reading.read(self.made, number, values)
 
     def left(self) -> Positions:
         """The memory for the text after this one, when all reads were taken."""
@@ -95,13 +95,13 @@ class AfterStates(NamedTuple):
     """An operator of a text and of the states that texts before it have left.
 
     Attributes:
-      state: `reading.State` of both.
+      made: `reading.Made` of both.
       biases: b of all reads, (batch, heads, f + m, reads).
       values: of what came before, (batch, f, d), one a read.
       states: {read: what it leaves, a `cache.State` of one beam}.
     """
 
-    state: reading.State
+    made: reading.Made
     biases: Any
     values: list
     states: dict
@@ -118,19 +118,19 @@ class AfterStates(NamedTuple):
         earlier_biases = ops.cast(earlier_biases, biases.dtype)
         biases = ops.concatenate([earlier_biases, biases], axis=2)
         inputs = operator.after_features(inputs, count)
-        state = reading.start(operator, inputs, biases, mask, length, size)
-        return cls(state, biases, [merge_heads(each) for each in values], {})
+        made = reading.start(operator, inputs, biases, mask, length, size)
+        return cls(made, biases, [merge_heads(each) for each in values], {})
 
     def read(self, number: int, values):
         """As `reading.read`."""
-        operator, parts = self.state.operator, self.state.parts
+        operator, parts = self.made.operator, self.made.parts
         values = _joined(self.values[number], values)
         of_read = (
             self.biases[..., number, None],
             split_heads(values, operator.num_heads),
         )
         self.states[number] = operator.left_by(parts, *map(ops.stop_gradient, of_read))
-        return reading.read(self.state, number, values)
+        return reading.read(self.made, number, values)
 
     def left(self) -> list:
         """The memory for the text after this one, when all reads were taken."""

@@ -39,7 +39,7 @@ class Read(NamedTuple):
     carriers: tuple
 
 
-class State(NamedTuple):
+class Made(NamedTuple):
     """An operator that was made, and what its reads need.
 
     Attributes:
@@ -60,7 +60,7 @@ class State(NamedTuple):
     is_safe: Any
 
 
-def start(operator: Operator, inputs: tuple, biases, mask, length, size: int) -> State:
+def start(operator: Operator, inputs: tuple, biases, mask, length, size: int) -> Made:
     """Makes an operator to be read once for each bias.
 
     Args:
@@ -121,7 +121,7 @@ def start(operator: Operator, inputs: tuple, biases, mask, length, size: int) ->
         strict=True,
     )
     reads = {number: Read(*read) for number, read in enumerate(reads)}
-    return State(operator, tuple(parts), reads, {"now": tuple(inputs)}, is_safe)
+    return Made(operator, tuple(parts), reads, {"now": tuple(inputs)}, is_safe)
 
 
 def _checked(operator, parts, sums, mask):
@@ -135,33 +135,31 @@ def _checked(operator, parts, sums, mask):
     return sums, ops.logical_not(ops.any(has_lost))
 
 
-def read(state: State, number: int, values):
+def read(made: Made, number: int, values):
     """What a read gives, (batch, n, d), heads merged, of values (batch, m, d).
 
     Raises:
       ValueError: if this read was taken before.
     """
-    if number not in state.reads:
-        raise ValueError(
-            f"read {number} was taken before: expected once for each state"
-        )
-    now, inputs = state.reads.pop(number), state.inputs["now"]
+    if number not in made.reads:
+        raise ValueError(f"read {number} was taken before: expected once")
+    now, inputs = made.reads.pop(number), made.inputs["now"]
 
     def fast():
-        return _read(state.operator, state.parts, now, values), *inputs
+        return _read(made.operator, made.parts, now, values), *inputs
 
     def apart():
-        by_head = split_heads(values, state.operator.num_heads)
+        by_head = split_heads(values, made.operator.num_heads)
         read, handed_on = zip(*(copies(x, 2) for x in inputs), strict=True)
-        attended = state.operator.read_apart(read, now.biases, by_head)
+        attended = made.operator.read_apart(read, now.biases, by_head)
         sees = ops.isfinite(ops.stop_gradient(now.sums))
         attended = ops.where(sees, attended, ops.zeros_like(attended))
         return merge_heads(ops.cast(attended, values.dtype)), *handed_on
 
-    if not state.operator.divides:
+    if not made.operator.divides:
         return fast()[0]
-    attended, *inputs = ops.cond(state.is_safe, fast, apart)
-    state.inputs["now"] = tuple(inputs)
+    attended, *inputs = ops.cond(made.is_safe, fast, apart)
+    made.inputs["now"] = tuple(inputs)
     return attended
 
 

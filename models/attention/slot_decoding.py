@@ -100,14 +100,14 @@ class SlotDecoding(SourceDecoding):
         keys = cache.keys.append(keys)
         return keys.scores(queries), keys
 
-    def read_step(self, state, number, values):
+    def read_step(self, made, number, values):
         """See `Decoding.read_step`."""
         values = split_heads(values, self.num_heads)
-        all_values = list(state.cache.values)
+        all_values = list(made.cache.values)
         all_values[number] = all_values[number].append(values)
-        attended = all_values[number].weighted_sum(state.weights[:, :, number])
-        cache = state.cache._replace(values=all_values)
-        return merge_heads(attended), state._replace(cache=cache)
+        attended = all_values[number].weighted_sum(made.weights[:, :, number])
+        cache = made.cache._replace(values=all_values)
+        return merge_heads(attended), made._replace(cache=cache)
 
     def source_cache(self, keys, biases, mask, values):
         """`SourceCache`; biases are None where there are none."""

@@ -6,7 +6,7 @@ from keras import initializers, ops
 from models.seeds import derive_seed
 
 
-def linear(x, kernel):
+def project(x, kernel):
     """x W: (..., inner) times (inner, outer).
 
     Where a size is not static, `ops.matmul` works out the shapes in the graph, by some
@@ -26,7 +26,7 @@ class Dense(keras.layers.Dense):
     """`keras.layers.Dense` by `linear`, without an activation."""
 
     def call(self, x):
-        x = linear(x, self.kernel)
+        x = project(x, self.kernel)
         return x if self.bias is None else ops.add(x, self.bias)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from models.fidelity import official_choices
-from models.layers.dense import linear
+from models.layers.dense import project
 from models.seeds import derive_seed
 
 
@@ -129,7 +129,7 @@ class RotationDense(keras.layers.Layer):
         return ops.matmul(left * values, ops.cast(self.right, self.compute_dtype))
 
     def call(self, x):
-        return linear(x, self.kernel()) + self.bias
+        return project(x, self.kernel()) + self.bias
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)

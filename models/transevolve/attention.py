@@ -6,7 +6,7 @@ from keras import ops
 from models.attention.attention import Attention
 from models.attention.heads import masked, split_heads
 from models.attention.many_reads import ManyReads
-from models.layers.dense import linear
+from models.layers.dense import project
 from models.seeds import derive_seed, seeded_dropout
 from models.transevolve.time_evolution import time_features
 
@@ -114,11 +114,11 @@ class TimeEvolvingAttention(ManyReads, Attention):
 
     def project_queries(self, x, training=None):
         """Q = X Wq, (batch, n, D), after dropout."""
-        return self.query_dropout(linear(x, self.query_kernel), training=training)
+        return self.query_dropout(project(x, self.query_kernel), training=training)
 
     def project_keys(self, context, training=None):
         """K = C Wk, (batch, m, D), after dropout."""
-        return self.key_dropout(linear(context, self.key_kernel), training=training)
+        return self.key_dropout(project(context, self.key_kernel), training=training)
 
     def prepared_queries(self, x, training=None, draw=None, positions=None):
         """Q by head, as an operator is made of it; None for one that is not."""
@@ -167,7 +167,7 @@ class TimeEvolvingAttention(ManyReads, Attention):
         if not self.evolves:
             batch, length, _ = ops.shape(keys)
             return ops.zeros((batch, self.num_heads, length, self.num_reads))
-        biases = split_heads(linear(keys, constants), self.num_heads)
+        biases = split_heads(project(keys, constants), self.num_heads)
         return ops.cast(biases, "float32")
 
     def _keys_and_biases(self, keys, constants, mask=None, draw=None, positions=None):

@@ -74,12 +74,12 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
         Returns:
           (batch, target, width). Padded positions hold finite, meaningless values.
         """
-        state = self.self_attention(x, x, target_mask, training=training)
+        made = self.self_attention(x, x, target_mask, training=training)
         cross_state = self.cross_attention(x, encoded, source_mask, training=training)
         source = self.source_norm(encoded)
 
         def attend(number, values):
-            return self.self_attention.read(state, number, values)
+            return self.self_attention.read(made, number, values)
 
         def attend_to_source(number):
             return self.cross_attention.read(cross_state, number, source)
@@ -130,12 +130,12 @@ class TransEvolveDecoderBlock(TransEvolveBlock):
           (batch, beams, width), and the cache with this position.
         """
         constants, source = source_cache
-        state = self.self_attention.step(x, constants, cache, visible, position)
+        made = self.self_attention.step(x, constants, cache, visible, position)
         from_source = self.cross_attention.read_source(x, source)
-        attend = StepReads(self.self_attention, state)
+        attend = StepReads(self.self_attention, made)
         for depth in range(self.num_depths):
             x = self._depth(x, depth, attend, from_source.__getitem__)
-        return self.output_norm(x), attend.state.cache
+        return self.output_norm(x), attend.made.cache
 
 
 @keras.saving.register_keras_serializable("transevolve")

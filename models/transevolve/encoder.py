@@ -53,13 +53,13 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
           Where there is a memory, that for the text after this one, too.
         """
         carried = {} if memory is None else {"memory": memory}
-        state = self.attention(x, x, padding_mask, training=training, **carried)
+        made = self.attention(x, x, padding_mask, training=training, **carried)
 
         def read(number, values):
-            return self.attention.read(state, number, values)
+            return self.attention.read(made, number, values)
 
         x = self._depths(x, read, training)
-        return x if memory is None else (x, state.left())
+        return x if memory is None else (x, made.left())
 
     def _depths(self, x, read, training=None):
         """Moves (batch, length, width) through all depths; `read` is that of `move`."""
@@ -98,9 +98,9 @@ class TransEvolveEncoderBlock(TransEvolveBlock):
         Returns:
           (batch, beams, width), and the cache with this position.
         """
-        state = self.attention.step(x, constants, cache, visible, position)
-        read = StepReads(self.attention, state)
-        return self._depths(x, read), read.state.cache
+        made = self.attention.step(x, constants, cache, visible, position)
+        read = StepReads(self.attention, made)
+        return self._depths(x, read), read.made.cache
 
 
 @keras.saving.register_keras_serializable("transevolve")

@@ -81,18 +81,18 @@ class LiteralAttention(TimeEvolvingAttention):
             sees=sees_a_key(padding_mask, ops.shape(x)[1], self.causal),
         )
 
-    def read(self, state, number, values):
+    def read(self, made, number, values):
         """What a depth attends, (batch, n, d), before the output projection."""
         time = self.time_vectors()[number]
-        query_term = ops.einsum("bhnt,ht->bhn", state.query_operator, time)
-        key_term = ops.einsum("bhnt,ht->bhn", state.key_operator, time)
-        time_term = ops.sum(state.time_operator * ops.square(time), axis=-1)
+        query_term = ops.einsum("bhnt,ht->bhn", made.query_operator, time)
+        key_term = ops.einsum("bhnt,ht->bhn", made.key_operator, time)
+        time_term = ops.sum(made.time_operator * ops.square(time), axis=-1)
         scores = (
-            state.scores
+            made.scores
             + query_term[:, :, :, None]
             + key_term[:, :, None, :]
             + time_term[None, :, None, None]
         )
         weights = ops.softmax(scores, axis=-1)
         attended = ops.matmul(weights, split_heads(values, self.num_heads))
-        return merge_heads(zero_unseeing(attended, state.sees))
+        return merge_heads(zero_unseeing(attended, made.sees))

@@ -22,6 +22,6 @@ class NoAttention(Unattending, TimeEvolvingAttention):
         biases = ops.mean(self.biases(keys, self.constants()), axis=(1, 3))
         return self.trace(x, context, queries, keys, biases[..., None])
 
-    def read(self, state, number, values):
+    def read(self, made, number, values):
         """The values, (batch, length, d)."""
-        return ops.cast(values, self.compute_dtype) + state
+        return ops.cast(values, self.compute_dtype) + made

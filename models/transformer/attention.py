@@ -93,8 +93,8 @@ class ProjectedAttention(Attention):
             biases = self._zeros(values)
         arguments = self.operator, inputs, biases, padding_mask, length, self.head_size
         if memory is not None:
-            state = AfterStates.start(*arguments, memory)
-            return Attended(state.read(0, values), state.left())
+            made = AfterStates.start(*arguments, memory)
+            return Attended(made.read(0, values), made.left())
         return Attended(reading.read(reading.start(*arguments), 0, values))
 
     def _prepared(self, x, context, padding_mask, training):
@@ -109,9 +109,9 @@ class ProjectedAttention(Attention):
         further = self.operator.further_inputs(x, context, padding_mask, training)
         return self.operator.inputs(queries, keys, further), biases, values
 
-    def read(self, state, number, values):
+    def read(self, made, number, values):
         """What was read: (batch, n, d), heads merged."""
-        return state.attended
+        return made.attended
 
     def empty_cache(self, batch_size, beams):
         return self.operator.empty_cache(
@@ -125,9 +125,9 @@ class ProjectedAttention(Attention):
         return Positions.empty(batch_size, span, width, 0, self.compute_dtype)
 
     def step(self, x, constants, cache, visible, position=None):
-        state, values = self._step(x, cache, visible, position)
-        attended, state = self.operator.read_step(state, 0, values)
-        return Attended(attended, state.cache)
+        made, values = self._step(x, cache, visible, position)
+        attended, made = self.operator.read_step(made, 0, values)
+        return Attended(attended, made.cache)
 
     def _step(self, x, cache, visible, position):
         """What the reads of one position share, and its values."""
@@ -139,8 +139,8 @@ class ProjectedAttention(Attention):
         inputs = self.operator.inputs_of_step(queries, keys, further)
         return self.operator.step(inputs, biases, cache, visible), values
 
-    def read_step(self, state, number, values):
-        return state.attended, state
+    def read_step(self, made, number, values):
+        return made.attended, made
 
     def source_cache(self, context, values, padding_mask=None):
         keys, values = self._parts(self.key_value(context))

@@ -51,12 +51,12 @@ class TransformerDecoderLayer(TransformerLayer):
         """
 
         def attend(x, stage):
-            state = self.self_attention(x, x, training=training)
-            return self.self_attention.read(state, 0, x)
+            made = self.self_attention(x, x, training=training)
+            return self.self_attention.read(made, 0, x)
 
         def attend_to_source(x):
-            state = self.cross_attention(x, encoded, source_mask, training=training)
-            return self.cross_attention.read(state, 0, encoded)
+            made = self.cross_attention(x, encoded, source_mask, training=training)
+            return self.cross_attention.read(made, 0, encoded)
 
         return self._sublayers(x, attend, attend_to_source, training)
 

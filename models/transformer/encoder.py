@@ -58,10 +58,10 @@ class TransformerEncoderLayer(TransformerLayer):
         def read(x, stage):
             earlier = memory[stage]
             carried = {} if earlier is None else {"memory": earlier}
-            state = self.attention(x, x, padding_mask, training=training, **carried)
+            made = self.attention(x, x, padding_mask, training=training, **carried)
             if carried:
-                memory[stage] = state.cache
-            return self.attention.read(state, 0, x)
+                memory[stage] = made.cache
+            return self.attention.read(made, 0, x)
 
         return read
 

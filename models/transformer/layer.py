@@ -126,9 +126,9 @@ class TransformerLayer(keras.layers.Layer):
         attends at one position. It brings the list `cache` up to date."""
 
         def read(x, stage):
-            state = attention.step(x, constants, cache[stage], visible, position)
-            attended, state = attention.read_step(state, 0, x)
-            cache[stage] = state.cache
+            made = attention.step(x, constants, cache[stage], visible, position)
+            attended, made = attention.read_step(made, 0, x)
+            cache[stage] = made.cache
             return attended
 
         return read

@@ -18,6 +18,6 @@ class NoAttention(Unattending, ProjectedAttention):
         queries, keys, values = self._project(x, context)
         return values + self.trace(x, context, queries, keys)
 
-    def read(self, state, number, values):
+    def read(self, made, number, values):
         """The projected values."""
-        return state
+        return made

@@ -123,9 +123,9 @@ class SharedAttentionEncoder(EncoderStack):
         """See `EncoderStack.call`."""
         carried = {} if memory is None else {"memory": memory}
         seen = self.layers[0].attention_input(x)
-        state = self.attention(seen, seen, padding_mask, training=training, **carried)
-        x = self._through(x, functools.partial(self.attention.read, state), training)
-        return x if memory is None else (x, state.left())
+        made = self.attention(seen, seen, padding_mask, training=training, **carried)
+        x = self._through(x, functools.partial(self.attention.read, made), training)
+        return x if memory is None else (x, made.left())
 
     def _through(self, x, read, training=None):
         """Moves (batch, length, width) through all layers; `read` is that of `move`."""
@@ -148,6 +148,6 @@ class SharedAttentionEncoder(EncoderStack):
     def step(self, x, given, cache, visible, position=None):
         """See `Stack.step`."""
         seen = self.layers[0].attention_input(x)
-        state = self.attention.step(seen, given, cache, visible, position)
-        read = StepReads(self.attention, state)
-        return self._through(x, read), read.state.cache
+        made = self.attention.step(seen, given, cache, visible, position)
+        read = StepReads(self.attention, made)
+        return self._through(x, read), read.made.cache

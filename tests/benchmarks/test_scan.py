@@ -6,11 +6,11 @@ import pytest
 from benchmarks import scan
 
 
-@pytest.mark.parametrize("function", [lambda form: form, scan._trained])
+@pytest.mark.parametrize("function", [lambda order: order, scan._trained])
 def test_both_forms_give_the_same(function):
     given = scan._draw(200)  # several chunks
     chunked, by_position = (
-        function(form)(*given) for form in (scan.in_chunks, scan.by_positions)
+        function(order)(*given) for order in (scan.in_chunks, scan.by_positions)
     )
     for ours, theirs in zip(chunked, by_position, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
@@ -18,9 +18,9 @@ def test_both_forms_give_the_same(function):
 
 def test_a_row_for_each_form_and_mode():
     rows = list(scan.measure([3], rounds=1))
-    assert [(row["form"], row["mode"]) for row in rows] == [
-        (form, mode)
+    assert [(row["order"], row["mode"]) for row in rows] == [
+        (order, mode)
         for mode in ("inference", "train")
-        for form in (scan.CHUNKS, scan.POSITIONS)
+        for order in (scan.CHUNKS, scan.POSITIONS)
     ]
-    assert all(row["speedup"] == 1 for row in rows if row["form"] == scan.POSITIONS)
+    assert all(row["speedup"] == 1 for row in rows if row["order"] == scan.POSITIONS)

@@ -58,7 +58,7 @@ def test_an_epoch_is_the_subset_once(lengths, batch_size, data):
 
 def test_batches_hold_the_examples_padded():
     batches = batcher()
-    for batch in take(batches.evaluate(), batches.num_batches):
+    for batch in take(batches.for_evaluation(), batches.num_batches):
         assert batch["inputs"].dtype == np.int32
         for row, target in zip(batch["inputs"], batch["targets"], strict=True):
             length = 0 if target < 0 else batches.rows.lengths[target, 0]
@@ -68,20 +68,23 @@ def test_batches_hold_the_examples_padded():
 
 def test_evaluation_sees_every_example_once():
     batches = batcher(count=37)
-    assert seen(take(batches.evaluate(), -1)) == list(range(37))
+    assert seen(take(batches.for_evaluation(), -1)) == list(range(37))
 
 
 def test_order_repeats_by_seed_and_epoch():
     batches = batcher()
     count = batches.num_batches
-    one, again = take(batches.train(7), 2 * count), take(batches.train(7), 2 * count)
+    one, again = (
+        take(batches.for_training(7), 2 * count),
+        take(batches.for_training(7), 2 * count),
+    )
     for first, second in zip(one, again, strict=True):
         np.testing.assert_array_equal(first["inputs"], second["inputs"])
     epochs = one[:count], one[count:]
     assert seen(epochs[0]) == seen(epochs[1]) == list(range(40))
     targets = [np.concatenate([b["targets"] for b in epoch]) for epoch in epochs]
     assert (targets[0] != targets[1]).any()
-    other = take(batches.train(8), count)
+    other = take(batches.for_training(8), count)
     assert any(
         (a["targets"] != b["targets"]).any()
         for a, b in zip(epochs[0], other, strict=True)
@@ -91,16 +94,16 @@ def test_order_repeats_by_seed_and_epoch():
 @pytest.mark.parametrize("first", [0, 3, 17, 25])
 def test_a_run_goes_on_where_it_stopped(first):
     batches = batcher()
-    whole = take(batches.train(1), first + 4)[first:]
-    rest = take(batches.train(1, first_batch=first), 4)
+    whole = take(batches.for_training(1), first + 4)[first:]
+    rest = take(batches.for_training(1, first_batch=first), 4)
     for expected, found in zip(whole, rest, strict=True):
         np.testing.assert_array_equal(expected["inputs"], found["inputs"])
 
 
 def test_shapes_are_static():
-    inputs = batcher().train(0).element_spec["inputs"]
+    inputs = batcher().for_training(0).element_spec["inputs"]
     assert inputs.shape.as_list() == [4, None]
-    inputs = batcher(buckets=(12,)).train(0).element_spec["inputs"]
+    inputs = batcher(buckets=(12,)).for_training(0).element_spec["inputs"]
     assert inputs.shape.as_list() == [4, 12]
-    found = {batch["inputs"].shape for batch in take(batcher().evaluate(), -1)}
+    found = {batch["inputs"].shape for batch in take(batcher().for_evaluation(), -1)}
     assert found <= set(batcher().shapes) == {(4, length) for length in BUCKETS}

@@ -163,7 +163,7 @@ def test_another_parallel_text(registered, tmp_path):
     data = ParallelData(config, make_tokenizer(config))
     assert data.texts("test")[0] == [pair.source.decode() for pair in pairs]
     assert data.evaluation("validation", 4).num_examples == len(pairs)
-    assert len(list(data.train(4).train(0).take(3))) == 3
+    assert len(list(data.training(4).for_training(0).take(3))) == 3
 
 
 @pytest.mark.parametrize("tokenizer", ["wordpiece", "subwords", "bytes"])

@@ -16,7 +16,7 @@ def masked(**arguments):
 def test_a_target_is_the_token_of_its_place():
     batches = masked(count=400)
     hidden = real = 0
-    for batch in take(batches.train(0), batches.num_batches):
+    for batch in take(batches.for_training(0), batches.num_batches):
         tokens, targets = batch["inputs"], batch["targets"]
         np.testing.assert_array_equal(targets, np.where(targets, tokens, 0))
         hidden += np.count_nonzero(targets)
@@ -27,17 +27,17 @@ def test_a_target_is_the_token_of_its_place():
 
 def test_training_hides_other_places_in_each_epoch_and_goes_on_with_them():
     batches = masked(count=4, buckets=(12,))
-    first, second, third = take(batches.train(3), 3)
+    first, second, third = take(batches.for_training(3), 3)
 
     def places(batch):
         rows = np.argsort(batch["inputs"].max(axis=1))  # a row's token is its number
         return batch["targets"][rows] != 0
 
     assert (places(first) != places(second)).any()
-    (after,) = take(batches.train(3, first_batch=2), 1)
+    (after,) = take(batches.for_training(3, first_batch=2), 1)
     for name, value in third.items():
         np.testing.assert_array_equal(value, after[name])
-    (other,) = take(batches.train(4), 1)
+    (other,) = take(batches.for_training(4), 1)
     assert (places(other) != places(first)).any()
 
 
@@ -46,7 +46,7 @@ def test_evaluation_hides_the_same_places_whatever_the_batches(batch_size):
     def targets(batches):
         return {
             row["inputs"].max(): np.flatnonzero(row["targets"]).tolist()
-            for batch in take(batches.evaluate(), 100)
+            for batch in take(batches.for_evaluation(), 100)
             for row in (
                 dict(zip(batch, rows, strict=True))
                 for rows in zip(*batch.values(), strict=True)
@@ -64,5 +64,5 @@ def test_evaluation_hides_the_same_places_whatever_the_batches(batch_size):
 def test_a_batch_has_a_target_however_short():
     """Without one it would have no loss."""
     batches = MaskedBatches(HeldBatches(split([1] * 40), Buckets(BUCKETS, 1)))
-    for batch in take(batches.train(0), 40):
+    for batch in take(batches.for_training(0), 40):
         assert np.count_nonzero(batch["targets"]) == 1

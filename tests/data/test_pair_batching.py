@@ -132,8 +132,8 @@ def test_epochs_are_the_pairs_once(lengths, batch_size, window, chunk_size, seed
 
 
 def test_datasets_hold_the_batches():
-    found, expected = take(batcher().train(7), 80), deal(batcher(), 7, 80)
-    rest = take(batcher().train(7, first_batch=70), 10)
+    found, expected = take(batcher().for_training(7), 80), deal(batcher(), 7, 80)
+    rest = take(batcher().for_training(7, first_batch=70), 10)
     for one, two in zip(found + rest, expected + expected[70:], strict=True):
         np.testing.assert_array_equal(one, two)
 
@@ -155,9 +155,9 @@ def test_a_run_goes_on_where_it_stopped(first, known, unit):
 
 def test_order_depends_on_seed_and_epoch():
     batches = batcher()
-    one = take(batches.train(7), 80)
+    one = take(batches.for_training(7), 80)
     count = batches.num_batches
-    for other in (take(batches.train(8), count), one[count : 2 * count]):
+    for other in (take(batches.for_training(8), count), one[count : 2 * count]):
         assert pairs_in(other) == pairs_in(one[:count])
         assert any(
             a[0].shape != b[0].shape or (a[0] != b[0]).any()
@@ -169,7 +169,9 @@ def test_windows_bound_the_shuffle():
     lengths = [(1, 1)] * 64
     batches = batcher(lengths, batch_size=4, window=16, chunk_size=4)
     order = [
-        index for batch in take(batches.train(0), 16) for index in pairs_in([batch])
+        index
+        for batch in take(batches.for_training(0), 16)
+        for index in pairs_in([batch])
     ]
     for start in range(0, 64, 16):
         window = [index for index, _, _ in order[start : start + 16]]
@@ -197,7 +199,7 @@ def test_the_next_window_is_read_bit_by_bit():
 def test_rows_by_tokens():
     batches = batcher(unit="tokens", batch_size=50)
     assert batches.shapes == [(8, 4), (6, 8), (4, 12)]
-    found = {inputs.shape for inputs, _ in take(batches.train(0), 80)}
+    found = {inputs.shape for inputs, _ in take(batches.for_training(0), 80)}
     assert batches.num_batches < 80
     assert found <= set(batches.shapes) and len(found) > 1
 
@@ -205,7 +207,7 @@ def test_rows_by_tokens():
 def test_shapes_are_static():
     def shape(lengths, unit):
         batches = StreamedBatches("train", None, Buckets(lengths, 48, unit), 10)
-        spec = batches.train(0).element_spec
+        spec = batches.for_training(0).element_spec
         assert spec["inputs"] == spec["targets"]
         return spec["inputs"].shape.as_list()
 
@@ -218,7 +220,7 @@ def test_shapes_are_static():
 def test_evaluation_is_every_pair_once():
     lengths = some_lengths(37)
     batches = HeldBatches(packed(lengths), Buckets(LENGTHS, 4))
-    found = take(batches.evaluate(), 1000)
+    found = take(batches.for_evaluation(), 1000)
     assert {inputs.shape for inputs, _ in found} <= set(batches.shapes)
     assert len(found) == batches.num_batches
     assert batches.num_examples == 37
@@ -228,7 +230,7 @@ def test_evaluation_is_every_pair_once():
 def test_counts_of_less_than_an_epoch_are_logged(caplog):
     batches = batcher([(1, 2), (30, 12)] * 100, window=16, chunk_size=4)
     with caplog.at_level(logging.INFO, "transevolve"), batches.own_errors():
-        take(batches.train(0), 2)
+        take(batches.for_training(0), 2)
     (message,) = caplog.messages
     found = re.fullmatch(
         r"en-de train: so far (\d+) pairs, (\d+) left out as longer than 11 subwords, "
@@ -241,7 +243,7 @@ def test_counts_of_less_than_an_epoch_are_logged(caplog):
 
 def test_counts_are_logged_once(caplog):
     with caplog.at_level(logging.INFO, "transevolve"):
-        take(batcher([(1, 2), (3, 12), (11, 11)]).train(0), 20)
+        take(batcher([(1, 2), (3, 12), (11, 11)]).for_training(0), 20)
     assert caplog.messages == [
         "en-de train: 3 pairs, 1 left out as longer than 11 subwords, "
         "2 bad rows skipped"
@@ -259,7 +261,7 @@ def test_counts_are_logged_once(caplog):
 def test_errors_come_out_as_they_are(stream, message):
     batches = batcher(**stream)
     with pytest.raises(DataError, match=message), batches.own_errors():
-        take(batches.train(0), 1000)
+        take(batches.for_training(0), 1000)
 
 
 def test_other_data_than_before():
@@ -267,4 +269,4 @@ def test_other_data_than_before():
     batches.num_batches = 5
     message = "expected 5 batches in an epoch, as before, found"
     with pytest.raises(DataError, match=message), batches.own_errors():
-        take(batches.train(0, first_batch=12), 100)
+        take(batches.for_training(0, first_batch=12), 100)

@@ -79,8 +79,8 @@ def expected_texts(data, split):
 
 def test_batches_hold_the_text(config):
     data = open_data(config)
-    batches = data.train(8)
-    stream = list(batches.train(0).take(200).as_numpy_iterator())
+    batches = data.training(8)
+    stream = list(batches.for_training(0).take(200).as_numpy_iterator())
     count = batches.num_batches
     for epoch in range(2):
         found = texts_of(data, stream[epoch * count : (epoch + 1) * count])
@@ -107,7 +107,7 @@ def test_a_start_reads_the_text_once(config, tmp_path, monkeypatch):
     assert len(read) == 20_000
     make_tokenizer(config)
     assert len(read) == 20_000
-    next(iter(ParallelData(config, tokenizer).train(8).train(0)))
+    next(iter(ParallelData(config, tokenizer).training(8).for_training(0)))
     # A few windows of 64, and what is prefetched.
     assert len(read) < 30_000
 
@@ -119,7 +119,7 @@ def test_evaluation_holds_pairs_of_any_length(config, tmp_path):
     path.write_text("\n".join(lines))
     data = open_data(config)
     batches = data.evaluation("validation", 4)
-    found = list(batches.evaluate().as_numpy_iterator())
+    found = list(batches.for_evaluation().as_numpy_iterator())
     assert len(found) == batches.num_batches and batches.num_examples == 30
     assert texts_of(data, found) == expected_texts(data, "validation")
     shapes = {batch["targets"].shape for batch in found}
@@ -143,17 +143,17 @@ def test_bad_rows_end_the_run_or_are_skipped(config, tmp_path, caplog):
         path.write_text(path.read_text().replace("\n", "\n\n", 1))
         (tmp_path / name.replace("de", "en")).open("a").write("more\n")
     data = ParallelData(config, tokenizer)
-    batches = data.train(8)
+    batches = data.training(8)
     expected = "^.*train.de:2: expected a sentence, found an empty line$"
     with pytest.raises(DataError, match=expected), batches.own_errors():
-        list(batches.train(0).take(1))
+        list(batches.for_training(0).take(1))
     with pytest.raises(DataError, match="val.de:2: expected a sentence"):
         data.evaluation("validation", 4)
     config.on_error = "skip"
     data = ParallelData(config, tokenizer)
     with caplog.at_level(logging.INFO, "transevolve"):
-        batches = data.train(8)
-        list(batches.train(0).take(100))
+        batches = data.training(8)
+        list(batches.for_training(0).take(100))
         assert data.evaluation("validation", 4).num_examples == 30
         assert len(data.texts("validation")[0]) == 30
     assert batches.counts == {"read": 200, "too_long": 0, "skipped": 1}
@@ -164,9 +164,9 @@ def test_errors_cross_a_strategy(config, tmp_path):
     tokenizer = make_tokenizer(config)
     with (tmp_path / "train.de").open("a") as file:
         file.write("more\n")
-    batches = ParallelData(config, tokenizer).train(8)
+    batches = ParallelData(config, tokenizer).training(8)
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
-    iterator = iter(strategy.experimental_distribute_dataset(batches.train(0)))
+    iterator = iter(strategy.experimental_distribute_dataset(batches.for_training(0)))
 
     @tf.function
     def steps(iterator):
@@ -188,7 +188,7 @@ def count_batches(config):
     # Before TensorFlow starts its threads, in a process of its own.
     tf.config.threading.set_inter_op_parallelism_threads(1)
     data = open_data(ConfigDict(config))
-    return len(list(data.train(8).train(0).take(100)))
+    return len(list(data.training(8).for_training(0).take(100)))
 
 
 def test_one_thread_is_enough(config):
@@ -198,8 +198,8 @@ def test_one_thread_is_enough(config):
 
 def test_real_batches(multi30k):
     data = ParallelData(*multi30k)
-    batches = data.train(2048, "tokens")
-    stream = batches.train(0).as_numpy_iterator()
+    batches = data.training(2048, "tokens")
+    stream = batches.for_training(0).as_numpy_iterator()
     # The window holds the whole epoch, so its first batch comes after all is read.
     stream = [next(stream), *islice(stream, batches.num_batches - 1)]
     assert batches.counts == {"read": 29000, "too_long": 0, "skipped": 0}

@@ -40,7 +40,7 @@ def test_each_token_is_predicted_once_after_what_comes_before(
     count, length, rows, slides
 ):
     split = Segments(text(count), END, rows, length, slides=slides)
-    found = batches(split.evaluate())
+    found = batches(split.for_evaluation())
     assert len(found) == split.num_batches
     assert all(batch["inputs"].shape == (rows, length) for batch in found)
     inputs, targets = joined(found, "inputs"), joined(found, "targets")
@@ -74,9 +74,9 @@ def test_documents_that_are_apart_are_as_texts_of_their_own(
     tokens = np.concatenate(documents)
     split = Segments(tokens, END, rows, length, np.cumsum(lengths), slides)
     alone = [Segments(one, END, 1, length, slides=slides) for one in documents]
-    expected = [batch for one in alone for batch in batches(one.evaluate())]
+    expected = [batch for one in alone for batch in batches(one.for_evaluation())]
     assert split.num_examples == len(expected)
-    found = batches(split.evaluate())
+    found = batches(split.for_evaluation())
     for name in ("inputs", "targets"):
         actual = joined(found, name)
         np.testing.assert_array_equal(
@@ -90,7 +90,7 @@ def test_streams_of_documents_have_each_segment_once_an_epoch():
     documents = [np.array([*range(1, n), END], np.uint16) for n in lengths]
     ends = np.cumsum(lengths)
     split = Streams(np.concatenate(documents), END, 2, 3, ends)
-    found = batches(split.train(seed=0), split.num_batches)
+    found = batches(split.for_training(seed=0), split.num_batches)
     targets = np.stack([batch["targets"] for batch in found], axis=1)
     # Of ten segments each row has the next five.
     np.testing.assert_array_equal(
@@ -103,7 +103,7 @@ def test_streams_of_documents_have_each_segment_once_an_epoch():
 
 def test_streams_go_on_row_by_row():
     split = Streams(text(26), END, 3, 3)  # streams of 8, two tokens left out
-    found = batches(split.train(seed=0), 2 * split.num_batches)
+    found = batches(split.for_training(seed=0), 2 * split.num_batches)
     assert split.num_batches == 3
     inputs = np.concatenate([batch["inputs"] for batch in found[:3]], axis=1)
     targets = np.concatenate([batch["targets"] for batch in found[:3]], axis=1)
@@ -119,8 +119,8 @@ def test_streams_go_on_row_by_row():
 
 def test_a_run_that_goes_on_sees_what_it_would_have_seen():
     split = Streams(text(50), END, 2, 4)
-    whole = batches(split.train(seed=0), 12)
-    rest = batches(split.train(seed=0, first_batch=5), 7)
+    whole = batches(split.for_training(seed=0), 12)
+    rest = batches(split.for_training(seed=0, first_batch=5), 7)
     for a, b in zip(whole[5:], rest, strict=True):
         np.testing.assert_array_equal(a["inputs"], b["inputs"])
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from models.layers.dense import linear, seeded_dense
+from models.layers.dense import project, seeded_dense
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="graphs are TensorFlow's"
@@ -18,7 +18,7 @@ def test_products_are_the_same_whichever_sizes_are_static(shape):
     random = np.random.default_rng(0)
     x = random.normal(size=[size or 3 for size in shape]).astype("float32")
     kernel = random.normal(size=(4, 6)).astype("float32")
-    function = tf.function(lambda x: linear(x, tf.constant(kernel)))
+    function = tf.function(lambda x: project(x, tf.constant(kernel)))
     function = function.get_concrete_function(tf.TensorSpec(shape, tf.float32))
     np.testing.assert_allclose(function(x), x @ kernel, rtol=1e-5, atol=1e-6)
     assert function.structured_outputs.shape.as_list() == [*shape[:-1], 6]

@@ -164,19 +164,19 @@ def test_chunks_waste_nothing_where_a_size_divides_the_length():
 
 
 def test_forms_have_the_fewest_operations():
-    form_of, width = linear.form_of, DEPTHS * (SIZE + 1) + 1
+    order_of, width = linear.order_of, DEPTHS * (SIZE + 1) + 1
     # The harmonic mean of f and of all columns: 9.1.
-    assert form_of(9, 9, FEATURES, width, False) == SHORT
-    assert form_of(10, 10, FEATURES, width, False) == SUMS
-    assert form_of(1, 100, FEATURES, width, False) == SHORT
-    assert form_of(CHUNK, CHUNK, FEATURES, width, True) == SHORT
-    assert form_of(CHUNK + 1, CHUNK + 1, FEATURES, width, True) == CHUNKS
+    assert order_of(9, 9, FEATURES, width, False) == SHORT
+    assert order_of(10, 10, FEATURES, width, False) == SUMS
+    assert order_of(1, 100, FEATURES, width, False) == SHORT
+    assert order_of(CHUNK, CHUNK, FEATURES, width, True) == SHORT
+    assert order_of(CHUNK + 1, CHUNK + 1, FEATURES, width, True) == CHUNKS
     # Another map may have so many features that longer texts are short.
-    assert form_of(150, 150, 1000, width, True) == CHUNKS
-    assert form_of(150, 150, 1000, 1000, True) == SHORT
+    assert order_of(150, 150, 1000, width, True) == CHUNKS
+    assert order_of(150, 150, 1000, 1000, True) == SHORT
     # Not known before it runs.
-    assert form_of(None, None, FEATURES, width, False) == SUMS
-    assert form_of(None, None, FEATURES, width, True) == CHUNKS
+    assert order_of(None, None, FEATURES, width, False) == SUMS
+    assert order_of(None, None, FEATURES, width, True) == CHUNKS
 
 
 @pytest.mark.parametrize("length", [8, 5 * 4, 25 * 4, 103])

@@ -37,7 +37,7 @@ def small_chunks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "use, length, form",
+    "use, length, order",
     [
         *(("self", 6, SHORT), ("self", 37, SUMS)),
         *(("causal", 4, SHORT), ("causal", 37, CHUNKS)),
@@ -45,11 +45,11 @@ def small_chunks(monkeypatch):
 )
 @EACH_MAP
 def test_reads_and_gradients_are_those_of_the_definition(
-    small_chunks, hyperparameters, use, length, form
+    small_chunks, hyperparameters, use, length, order
 ):
     operator, layer = make("linear", hyperparameters, use, length)
     features = operator.feature_map.num_features
-    assert linear.form_of(length, length, features, 18, use == "causal") == form
+    assert linear.order_of(length, length, features, 18, use == "causal") == order
     arguments = "linear", operator, layer, hyperparameters, length
     assert_reads_equal_the_definition(*arguments)
     assert_gradients_equal_differences(*arguments)

@@ -60,7 +60,7 @@ def test_segments_of_an_evaluation_may_have_their_own_length(folder):
     for changes in ({"data.segment_length": 30}, {"decode.segment_length": 30}, {}):
         task = make_task(folder, **changes)
         losses.append(evaluate(task, randomize(task.build_model()))["loss"])
-        (batch, *_) = task.evaluation_batches("test").evaluate()
+        (batch, *_) = task.evaluation_batches("test").for_evaluation()
         rows.append(len(batch["inputs"]))
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
     assert losses[2] != pytest.approx(losses[1], rel=1e-3)

@@ -49,7 +49,7 @@ def test_a_model_without_attention_is_refused():
 
 def test_it_learns_more_than_how_often_a_token_is(run):
     """As that a bracket closes at the end."""
-    batches = load_run(run).task.evaluation_batches("validation").evaluate()
+    batches = load_run(run).task.evaluation_batches("validation").for_evaluation()
     targets = [batch["targets"].ravel() for batch in batches.as_numpy_iterator()]
     counts = np.bincount(np.concatenate(targets))[1:]
     shares = counts[counts > 0] / counts.sum()

@@ -40,7 +40,7 @@ def trained(steps, **changes):
         task.build_model,
         task,
         task.config.train,
-        batches.train(0),
+        batches.for_training(0),
         False,
         batches.fillers,
     )
@@ -71,7 +71,7 @@ def test_updates_carry_it():
     still = {"train.learning_rate_max": 1e-10}
     trainer, totals = trained(BATCHES + 3, **still)
     task = make_task()
-    stream = task.training_batches().train(0).take(BATCHES + 3)
+    stream = task.training_batches().for_training(0).take(BATCHES + 3)
     sums, counts = by_hand(task, trainer.model, stream)
     np.testing.assert_array_equal(trainer.carried()[0], counts)
     np.testing.assert_allclose(totals, sums, rtol=1e-5)
@@ -91,7 +91,7 @@ def test_a_new_stream_begins_anew_unless_a_state_is_given():
     trainer, _ = trained(5)
     before = trainer.carried()
     batches = make_task().training_batches()
-    trainer.iterate(batches.train(0), batches.fillers)
+    trainer.iterate(batches.for_training(0), batches.fillers)
     assert not trainer.carried()[0].any()
     trainer.carry(before)
     np.testing.assert_array_equal(trainer.carried(), before)
@@ -102,7 +102,7 @@ def test_an_evaluation_starts_from_nothing_and_carries_it():
     model = task.build_model()
     batches = task.evaluation_batches("validation")
     evaluator = Evaluator(model, task, make_strategy("one_device"))
-    expected, _ = by_hand(task, model, batches.evaluate())
+    expected, _ = by_hand(task, model, batches.for_evaluation())
     for _ in range(2):
         np.testing.assert_allclose(
             evaluator.evaluate(batches, "toy"), expected, rtol=1e-5

@@ -46,7 +46,7 @@ def check_steps(task):
     """Trains on a batch of each shape, evaluates all, compiled; returns the model."""
     batches = task.training_batches()
     found = {}
-    for batch in batches.train(seed=0):
+    for batch in batches.for_training(seed=0):
         found.setdefault(tuple(batch["inputs"].shape), batch)
         if len(found) == len(batches.shapes):
             break
@@ -61,8 +61,8 @@ def check_steps(task):
     assert trainer.step == len(found)
     sums = tf.function(lambda batch: task.sums(model, batch, ()), jit_compile=True)
     validation = task.evaluation_batches("validation")
-    shapes = {tuple(b["inputs"].shape) for b in validation.evaluate()}
-    for batch in validation.evaluate():
+    shapes = {tuple(b["inputs"].shape) for b in validation.for_evaluation()}
+    for batch in validation.for_evaluation():
         sums(batch)
     assert shapes <= set(validation.shapes)
     return model

@@ -27,7 +27,7 @@ with strategy.scope():
 trainer = Trainer(model, task, config.train, strategy)
 batches = task.training_batches()
 dealt = []
-iterator = trainer.iterate(batches.train(seed=0), batches.fillers)
+iterator = trainer.iterate(batches.for_training(seed=0), batches.fillers)
 for _ in range(batches.num_batches):
     batch = next(iterator)
     for rows in strategy.experimental_local_results(batch["inputs"]):

@@ -21,7 +21,7 @@ class Evaluator(BatchEvaluator):
 
     def _batches(self, batcher, count=-1):
         """Batches of a split, and the state before the first."""
-        dataset = batcher.evaluate().take(count)
+        dataset = batcher.for_evaluation().take(count)
         rows = dataset.element_spec["inputs"].shape[0]
         return dataset.as_numpy_iterator(), self._task.initial_state(rows)
 

@@ -39,7 +39,9 @@ class Evaluator(BatchEvaluator):
     def _batches(self, batcher, count=-1):
         """Batches of a split, dealt out, and the state before the first."""
         replicas = self.strategy.num_replicas_in_sync
-        dataset = fill_rows(batcher.evaluate().take(count), replicas, batcher.fillers)
+        dataset = fill_rows(
+            batcher.for_evaluation().take(count), replicas, batcher.fillers
+        )
         rows = tf.nest.flatten(dataset.element_spec)[0].shape[0]
         state = self._task.initial_state(rows and rows // replicas)
         if replicas > 1:

@@ -101,12 +101,12 @@ def check_updates_fit(trainer, training, evaluator, validation) -> None:
     rows, length = longest = _longest(training)
     if length is None:
         return
-    specs = training.train(seed=0).element_spec
+    specs = training.for_training(seed=0).element_spec
     size = trainer.update_bytes(specs, longest)
     _check_fits(f"an update of {rows:,} x {length:,}", size, trainer.strategy)
     rows, longer = longest = _longest(validation)
     if longer > length:
-        size = evaluator.batch_bytes(validation.evaluate().element_spec, longest)
+        size = evaluator.batch_bytes(validation.for_evaluation().element_spec, longest)
         batch = f"a validation batch of {rows:,} x {longer:,}"
         _check_fits(batch, size, trainer.strategy)
 

@@ -18,7 +18,7 @@ def test_a_strategy_is_described():
 @pytest.mark.parametrize("module", [test_classification_batching, test_pair_batching])
 def test_one_cpu_reads_a_dataset_that_nothing_tunes(module):
     """What tunes it can hold up its end for a minute."""
-    dataset = module.batcher().train(seed=0)
+    dataset = module.batcher().for_training(seed=0)
     one = strategies.make_strategy("one_device")
     assert strategies.distribute(dataset, one) is dataset
     assert dataset.options().autotune.enabled is False
