@@ -1,7 +1,7 @@
 """Whose choices, where the paper and the authors' code differ: docs/fidelity.md."""
 
-PROFILES = ("paper", "official")
-# What the two profiles differ in.
+BASES = ("paper", "official")
+# What the two differ in.
 CHOICES = {
     "phase": "the phase of T^l (equation 7)",
     "depth_index": "whether depths count from 1 or from 0",
@@ -11,7 +11,7 @@ CHOICES = {
     "singular_values": "how many are held; the same ones act",
 }
 EXPECTED = (
-    f"{' or '.join(PROFILES)}, and +{', +'.join(CHOICES)} for each choice that is "
+    f"{' or '.join(BASES)}, and +{', +'.join(CHOICES)} for each choice that is "
     "to be the other's"
 )
 
@@ -20,18 +20,18 @@ def official_choices(fidelity: str) -> frozenset[str]:
     """Those of `CHOICES` that are as in the authors' code.
 
     Args:
-      fidelity: a profile, as in "official", or a profile but for some choices, as in
+      fidelity: "paper" or "official", or one of these but for some choices, as in
         "paper+phase+score_scale".
 
     Raises:
       ValueError: if it is neither.
     """
-    profile, *exceptions = fidelity.split("+")
-    known = profile in PROFILES and set(exceptions) <= CHOICES.keys()
+    base, *exceptions = fidelity.split("+")
+    known = base in BASES and set(exceptions) <= CHOICES.keys()
     if not known or len(set(exceptions)) < len(exceptions):
         raise ValueError(f"fidelity must be {EXPECTED}, got {fidelity!r}")
     exceptions = frozenset(exceptions)
-    return exceptions if profile == "paper" else CHOICES.keys() - exceptions
+    return exceptions if base == "paper" else CHOICES.keys() - exceptions
 
 
 def is_fidelity(value) -> bool:

@@ -1,6 +1,6 @@
 """Runs side by side, whatever they are: a table for each task."""
 
-from reproduction.differences import group, profiles
+from reproduction.differences import fidelities, group
 from reproduction.records import FAILED, FINISHED, UNFINISHED, Record
 from reproduction.scores import mean_score
 from reproduction.sheet import DEVIATIONS, Column, Sheet
@@ -129,8 +129,8 @@ def _notes(records, rows, repeated):
     if repeated:
         names = ", ".join(repeated)
         notes.append(f"Left out, since another run of the row has the seed: {names}.")
-    if names := profiles(records):
-        notes.append(f"TransEvolve followed the profile {names}.")
+    if names := fidelities(records):
+        notes.append(f"The fidelity of TransEvolve is {names}.")
     if all(row["finished"] == row["runs"] for row in rows):
         return notes
     for state, title, reason in (

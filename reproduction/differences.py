@@ -80,8 +80,8 @@ def settings(record: Record) -> dict[str, str]:
     return words
 
 
-def profiles(records: list[Record]) -> str | None:
-    """The profiles that the runs followed; see docs/fidelity.md."""
+def fidelities(records: list[Record]) -> str | None:
+    """Those of the runs; see docs/fidelity.md."""
     models = [record.config.get("model", {}) for record in records]
     names = {in_words(model["fidelity"]) for model in models if "fidelity" in model}
     return ", ".join(sorted(names)) or None

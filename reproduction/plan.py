@@ -128,7 +128,7 @@ def _estimates(folder):
 
 
 def _kind(experiment):
-    # Of profiles, singular values alone come with weights of their own.
+    # Of fidelities, singular values alone come with weights of their own.
     choices = official_choices(experiment.changes.get("model.fidelity", "paper"))
     has_more_weights = "singular_values" in choices
     shapes = {

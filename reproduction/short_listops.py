@@ -95,7 +95,7 @@ def _differences(device):
     return (
         "Short ListOps: it shows that everything runs and learns, and does not stand "
         f"in for the paper's. Here, and in brackets at the paper's scale: {changed}; "
-        f"1 run (mean of 5), {device} (TPU v3-8). TransEvolve follows the profile "
+        f"1 run (mean of 5), {device} (TPU v3-8). The fidelity of TransEvolve is "
         f"{paper['model.fidelity']}; see docs/fidelity.md."
     )
 

@@ -2,7 +2,7 @@
 
 from configs.published import ACCURACY, ACCURACY_SPREAD, OTHER_ACCURACY, SYSTEMS
 from models import BASELINE
-from reproduction.differences import profiles
+from reproduction.differences import fidelities
 from reproduction.results import Results, has_all_data, models_of
 from reproduction.scales import Scale
 from reproduction.scores import accuracy_cells, mean_score, order, verdict
@@ -27,7 +27,7 @@ COLUMNS = [
     Column("parameters", "parameters", 0),
     Column("rate", "lr_max", 3),
     Column("rates", "validation accuracy % by lr_max"),
-    Column("fidelity", "profile"),
+    Column("fidelity", "fidelity"),
     Column("system", "published as"),
 ]
 NOTES = [
@@ -141,7 +141,7 @@ def _figures(task, model, scale, records):
     spread = ACCURACY_SPREAD[task]
     return {
         "system": SYSTEMS[model] if model in systems else None,
-        "fidelity": profiles(records),
+        "fidelity": fidelities(records),
         "runs": len(records),
         "parameters": results[0]["parameters"] if results else None,
         "published": published,

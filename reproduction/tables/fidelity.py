@@ -1,4 +1,4 @@
-"""Which profile learns better: the paper's, the authors' code's, or one between."""
+"""Which fidelity learns better: the paper's, the authors' code's, or one between."""
 
 import itertools
 
@@ -25,7 +25,7 @@ UNITS = {"accuracy": (100, "points of accuracy"), "loss": (1, "nats of loss")}
 COLUMNS = [
     Column("model", "model"),
     Column("task", "task"),
-    Column("fidelity", "profile"),
+    Column("fidelity", "fidelity"),
     Column("badge", "evidence"),
     Column("metric", "on validation data"),
     Column("validation", "best validation", 4, is_mean=True),
@@ -38,16 +38,16 @@ COLUMNS = [
 
 
 def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
-    """See `reproduction.tables`; the paper's profile is the first one of a model."""
+    """See `reproduction.tables`; the paper's is the first one of a model."""
     cells = []
     for task, model in itertools.product(scale.fidelity, _models(scale)):
         rotates = variant_config(model)["feed_forward"] == "rotation"
         choices = [one for one in TRIED if rotates or not one.startswith("rotation_")]
-        for profile in (PAPER, "official", *(f"{PAPER}+{one}" for one in choices)):
-            changed = {"changes": {"model.fidelity": profile}}
-            changed["choice"] = "" if profile == PAPER else profile
+        for fidelity in (PAPER, "official", *(f"{PAPER}+{one}" for one in choices)):
+            changed = {"changes": {"model.fidelity": fidelity}}
+            changed["choice"] = "" if fidelity == PAPER else fidelity
             how = scale.fidelity[task]._replace(seeds=scale.paired_seeds)
-            row = {"task": task, "model": model, "fidelity": profile}
+            row = {"task": task, "model": model, "fidelity": fidelity}
             cells.append((row, scale.each_seed(how, model, **changed)))
     return cells
 
@@ -68,22 +68,22 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
     filled, panels, of_paper = [], {}, {}
     for row, runs in rows(scale, results):
-        task, model, profile = row.values()
+        task, model, fidelity = row.values()
         records = [one for one in results.finished(runs) if one.validations]
-        if profile == PAPER:
+        if fidelity == PAPER:
             of_paper = {record.seed: record for record in records}
         pairs = [(one, of_paper[one.seed]) for one in records if one.seed in of_paper]
-        gains = [_gain(*pair) for pair in pairs] if profile != PAPER else []
-        filled.append(row | _figures(profile, records, gains))
+        gains = [_gain(*pair) for pair in pairs] if fidelity != PAPER else []
+        filled.append(row | _figures(fidelity, records, gains))
         if gains:
             panel = panels.setdefault((task, model), {})
-            panel[profile, filled[-1]["metric"]] = gains
+            panel[fidelity, filled[-1]["metric"]] = gains
     compared = sum(map(len, panels.values()))
     notes = [
         scale.meaning,
-        "A profile `paper+choice` is the paper's but for one choice, which is as in "
+        "The fidelity `paper+choice` is the paper's but for one choice, which is as in "
         "the authors' code; docs/fidelity.md has the choices.",
-        "How much better a profile is than the paper's is the mean over seeds of the "
+        "How much better one is than the paper's is the mean over seeds of the "
         "difference of two runs with one seed, positive if better. Behind a mean "
         f"stands the sample standard deviation, there of the pairs. {EVIDENCE} So "
         f"chance calls clear some {compared / 20:.1f} of the {compared} comparisons of "
@@ -102,7 +102,7 @@ def _gain(record, of_paper):
     return gain if record.kind.higher_is_better else -gain
 
 
-def _figures(profile, records, gains):
+def _figures(fidelity, records, gains):
     if not records:
         return {"runs": 0, "badge": NOT_RUN}
     tests = [record.results["test"] for record in records]
@@ -117,16 +117,16 @@ def _figures(profile, records, gains):
         "pairs": gain.count or None,
         "score": name,
         **mean_score(SCORES[name] * test[name] for test in tests).cells("test"),
-        "badge": "" if profile == PAPER else evidence(gain),
+        "badge": "" if fidelity == PAPER else evidence(gain),
     }
 
 
 def _draw(panels, folder):
-    """Draws a panel for each task and model, a line for each profile.
+    """Draws a panel for each task and model, a line for each fidelity.
 
     Args:
-      panels: {(task, model): {(profile, metric): a number for each pair of runs}},
-        above 0 where the profile is better than the paper's.
+      panels: {(task, model): {(fidelity, metric): a number for each pair of runs}},
+        above 0 where the fidelity is better than the paper's.
       folder: where to write the PNG.
     """
     columns = min(2, len(panels))
@@ -134,15 +134,15 @@ def _draw(panels, folder):
     figure = Figure(figsize=(5 * columns, 3.2 * lines), layout="constrained")
     axes = list(figure.subplots(lines, columns, squeeze=False).flat)
     told = []
-    for axis, ((task, model), profiles) in zip(axes, panels.items(), strict=False):
+    for axis, ((task, model), fidelities) in zip(axes, panels.items(), strict=False):
         means, units = {}, ""
-        for place, ((profile, metric), gains) in enumerate(profiles.items()):
+        for place, ((fidelity, metric), gains) in enumerate(fidelities.items()):
             factor, units = UNITS[metric]
             gains = [factor * gain for gain in gains]
-            means[profile] = mean_score(gains).mean
+            means[fidelity] = mean_score(gains).mean
             places = [place] * len(gains)
             axis.plot(gains, places, "o", color=COLOURS[2], markerfacecolor="none")
-            axis.plot(means[profile], place, "D", color=COLOURS[0])
+            axis.plot(means[fidelity], place, "D", color=COLOURS[0])
         axis.axvline(0, color="black", linewidth=1)
         axis.set_yticks(range(len(means)), means)
         axis.invert_yaxis()
@@ -158,7 +158,7 @@ def _draw(panels, folder):
         axis.remove()
     write_png(figure, folder / "fidelity.png")
     caption = (
-        "How much better than the paper's profile the others are on validation data. "
+        "How much better than the paper's the others are on validation data. "
         "A circle is a pair of runs with one seed, a diamond their mean."
     )
     return Picture("fidelity.png", caption, " ".join(told))

@@ -6,7 +6,7 @@ from decoding.bleu import AS_PUBLISHED
 from evaluation.evaluate import result_name
 from reporting.palette import COLOURS, MARKERS
 from reporting.png import write_png
-from reproduction.differences import profiles
+from reproduction.differences import fidelities
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import mean_score
@@ -24,7 +24,7 @@ COLUMNS = [
     Column("bleu", f"{AS_PUBLISHED}, best checkpoint", 2, is_mean=True),
     Column("lowest", "lowest", 2),
     Column("highest", "highest", 2),
-    Column("fidelity", "profile"),
+    Column("fidelity", "fidelity"),
 ]
 
 
@@ -58,7 +58,7 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         tested = [record.results[result_name("test", average)] for record in records]
         best = [max(x[AS_PUBLISHED] for x in one["checkpoints"]) for one in tested]
         figures = {
-            "fidelity": profiles(records),
+            "fidelity": fidelities(records),
             "runs": len(best),
             **mean_score(best).cells("bleu"),
             "lowest": min(best, default=None),

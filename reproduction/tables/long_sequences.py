@@ -31,7 +31,7 @@ NOTES = [
     "TransEvolve's published ratios are from a TPU v3-8 and the authors' code, and "
     "the other systems' from another paper. TransEvolve's default form here is "
     "exactly equal and needs fewer operations, so no verdict says that a ratio is "
-    "reproduced. Its profile is the paper's.",
+    "reproduced. Its fidelity is `paper`.",
 ]
 # What the pictures show: a field of the rows, the title, and how it is told.
 PICTURES = {

@@ -3,7 +3,7 @@
 from configs.published import BLEU, TRANSLATION_PARAMETERS
 from evaluation.evaluate import result_name
 from models import BASELINE
-from reproduction.differences import profiles
+from reproduction.differences import fidelities
 from reproduction.results import Results, has_all_data, models_of
 from reproduction.scales import Scale
 from reproduction.scores import mean_score, verdict
@@ -43,7 +43,7 @@ COLUMNS = [
     Column("published_parameters", "published parameters, millions", 0),
     Column("parameters_difference", "difference, millions", 1, signed=True),
     Column("parameters_badge", "verdict (parameters)"),
-    Column("fidelity", "profile"),
+    Column("fidelity", "fidelity"),
 ]
 NOTES = [
     DEVIATIONS,
@@ -120,7 +120,7 @@ def _figures(row, scale, records):
     for name in MEASURES:
         scores[f"chosen_{name}"] = [result[name] for result in chosen]
         scores[f"mean_{name}"] = [mean[name] for mean in means]
-    figures = {"beside": beside, "fidelity": profiles(records), "runs": len(records)}
+    figures = {"beside": beside, "fidelity": fidelities(records), "runs": len(records)}
     for key, values in scores.items():
         figures |= mean_score(values).cells(key)
     parameters = chosen[0]["parameters"] if chosen else None

@@ -16,7 +16,7 @@ def outputs(fidelity, feed_forward="rotation"):
     return numpy(model(tokens()))
 
 
-def test_a_profile_but_for_some_choices():
+def test_a_fidelity_but_for_some_choices():
     assert official_choices("paper") == set()
     assert official_choices("official") == set(CHOICES)
     assert official_choices("paper+phase") == {"phase"}
@@ -31,9 +31,9 @@ def test_what_is_no_fidelity(fidelity):
         official_choices(fidelity)
 
 
-def test_all_choices_together_are_the_other_profile():
-    for profile, other in (("paper", "official"), ("official", "paper")):
-        np.testing.assert_array_equal(outputs(f"{profile}+{ALL}"), outputs(other))
+def test_all_choices_together_are_the_other_fidelity():
+    for fidelity, other in (("paper", "official"), ("official", "paper")):
+        np.testing.assert_array_equal(outputs(f"{fidelity}+{ALL}"), outputs(other))
 
 
 @pytest.mark.parametrize("feed_forward", ["dense", "rotation"])

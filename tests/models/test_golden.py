@@ -1,4 +1,4 @@
-"""The official profile against the authors' code."""
+"""The fidelity `official` against the authors' code."""
 
 import numpy as np
 import pytest

@@ -40,7 +40,7 @@ def test_means_and_deviations_are_numpys(tmp_path):
     assert (row["runs"], row["finished"], row["epochs"]) == (3, 3, 5)
     assert row["parameters"] == 1_011_000
     assert "settings" not in titles(sheet) and "steps" not in titles(sheet)
-    assert len(sheet.notes) == 1  # nothing of a profile, which the Transformer has not
+    assert len(sheet.notes) == 1  # nothing of a fidelity, which the Transformer has not
 
 
 def test_tasks_variants_and_settings(tmp_path):
@@ -71,8 +71,8 @@ def test_unfinished_and_failed_runs_are_counted_and_named(tmp_path):
     assert (row["runs"], row["finished"]) == (2, 0)
     assert row["test_accuracy_percent"] is None
     assert row["epochs"] == 2  # the mean of 3 and 1
-    _, profile, unfinished, failed = listops.notes
-    assert profile == "TransEvolve followed the profile paper."
+    _, fidelity, unfinished, failed = listops.notes
+    assert fidelity == "The fidelity of TransEvolve is paper."
     assert "1 of 11 runs: listops/transevolve-fullff-2/seed-0 (epoch 3.0" in unfinished
     assert "seed-1 (step 131: expected a finite loss" in failed
 

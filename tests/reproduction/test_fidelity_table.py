@@ -12,7 +12,7 @@ from reproduction.scores import NOT_RUN, Score, evidence
 from tests.reproduction.made_runs import experiments_of, results_of, rows, run_of
 
 
-def test_profiles_are_compared_by_pairs(tmp_path):
+def test_fidelities_are_compared_by_pairs(tmp_path):
     table = tables.TABLES["fidelity"]
     scale = SCALES["laptop"]
     experiments = experiments_of(table, scale)
@@ -66,20 +66,20 @@ def test_profiles_are_compared_by_pairs(tmp_path):
     )
     assert "ag_news" not in picture.alternative  # it has no runs
     choices = {"phase", "depth_index", "score_scale"}
-    assert profiles_of(sheet, same["model"]) == choices
+    assert fidelities_of(sheet, same["model"]) == choices
     # Every one that there is, but for the one that changes no function.
     every = CHOICES.keys() - {"singular_values"}
-    assert profiles_of(sheet, "transevolve-randomff-2") == every
+    assert fidelities_of(sheet, "transevolve-randomff-2") == every
 
 
-def profiles_of(sheet, model):
+def fidelities_of(sheet, model):
     """The single choices that a model is run with."""
     found = {row["fidelity"] for row in rows(sheet, task="multi30k", model=model)}
     assert {"paper", "official"} < found
-    return {profile.partition("+")[2] for profile in found - {"paper", "official"}}
+    return {fidelity.partition("+")[2] for fidelity in found - {"paper", "official"}}
 
 
-def test_only_the_papers_profile_is_what_others_are_compared_with(tmp_path):
+def test_only_the_papers_fidelity_is_what_others_are_compared_with(tmp_path):
     """Not the first one that has run."""
     scale = SCALES["laptop"]
     table = tables.TABLES["fidelity"]

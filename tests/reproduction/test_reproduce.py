@@ -275,11 +275,11 @@ def test_a_run_that_fails_leaves_its_reason(tmp_path):
     assert "expected an empty folder or a run" in page
 
 
-def test_the_papers_profile_is_the_run_of_the_other_tables():
+def test_the_papers_fidelity_is_the_run_of_the_other_tables():
     names = {one.name for one in tables.experiments(tables.named("all"), SMOKE)}
-    profiles = tables.experiments(["fidelity"], SMOKE)
-    shared = {one.choice for one in profiles if one.name in names}
-    assert shared == {""} and len({one.choice for one in profiles}) == 7
+    fidelities = tables.experiments(["fidelity"], SMOKE)
+    shared = {one.choice for one in fidelities if one.name in names}
+    assert shared == {""} and len({one.choice for one in fidelities}) == 7
 
 
 @pytest.mark.long

@@ -237,7 +237,7 @@ def test_the_report_has_the_tables_of_before(made):
     assert before.name in report and "Table 3: text classification" in report
 
 
-def test_other_models_have_a_figure_2_and_profiles_of_their_own(made):
+def test_other_models_have_a_figure_2_and_fidelities_of_their_own(made):
     for table in ("figure2", "fidelity"):
         reproduction = made(table, models=["transevolve-fullff-1"])
         (sheet,) = reproduction.sheets()
