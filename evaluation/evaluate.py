@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from common.errors import UserError
-from common.paths import write_whole
-from common.paths import check_writable_folder
-from models import count_parameters
+from common.paths import check_writable_folder, write_whole
 from evaluation.run import load_run
-from training.backends import announce
+from models import count_parameters
 from tasks.task import Evaluation
+from training.backends import announce
 
 EVALUATION_SPLITS = ("validation", "test")
 

@@ -12,7 +12,7 @@ from reproduction.facts import facts
 from reproduction.running import Job, write_json
 from reproduction.scales import Scale
 from training.backends import describe
-from training.cluster.lock import locked
+from training.lock import locked
 from training.tensorflow.strategy import make_strategy
 
 SPEED, MEMORY = "speed", "memory"

@@ -5,6 +5,7 @@ import re
 import time
 from collections import Counter
 
+from common import cli
 from common.errors import UserError, check_known
 from common.paths import (
     check_writable_file,
@@ -22,7 +23,6 @@ from reproduction.results import Results
 from reproduction.running import do_all, run_all
 from reproduction.scales import SCALES, Scale
 from reproduction.sheet import Picture, Sheet
-from common import cli
 
 # More would be a slip of the keyboard, or a folder of somebody else.
 MOST_SEEDS = 1000

@@ -27,7 +27,7 @@ from reproduction.experiment import Experiment, Folder
 from reproduction.facts import facts
 from training import workdir as workdirs
 from training.backends import describe
-from training.cluster.lock import LockedError, locked
+from training.lock import LockedError, locked
 from training.tensorflow.strategy import make_strategy
 from training.train import train_and_evaluate
 

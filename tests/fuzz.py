@@ -38,7 +38,7 @@ from evaluation.run import load_run
 from tests import scripts, translation
 from tests.damage import damage
 from training import config as configuration
-from training.cluster import workers
+from training.tensorflow import workers
 from training.train import train_and_evaluate
 
 SECONDS = 60  # until a case counts as hung

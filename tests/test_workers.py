@@ -163,7 +163,7 @@ def test_when_a_worker_dies_the_others_stop_and_all_go_on(dead, alone, tmp_path)
 def test_an_absent_worker_is_not_waited_for_without_end(tmp_path):
     script = tmp_path / "wait.py"
     script.write_text(
-        "from common import cli\nfrom training.cluster import workers\n"
+        "from common import cli\nfrom training.tensorflow import workers\n"
         "workers.START_LIMIT = 3\n"
         "cli.run(workers.connect)\n"
     )

@@ -10,23 +10,23 @@ import keras
 import tensorflow as tf
 
 from common.errors import UserError
+from common.interruption import catch_signals
 from common.paths import make_path
 from models import count_parameters
+from tasks import TASKS
 from training import config as configuration
-from training.backends import BY_JAX, Evaluator, Trainer, announce, take_jax_device
 from training import workdir as workdirs
-from training.tensorflow.checkpoints import Checkpoints
-from training.tensorflow.memory_prediction import check_model_fits, check_updates_fit
+from training.backends import BY_JAX, Evaluator, Trainer, announce, take_jax_device
 from training.init_from import take_weights
-from common.interruption import catch_signals
-from training.cluster.lock import locked
-from training.run_state import BEST, LAST, RESUME, RunState
+from training.lock import locked
 from training.loop import Loop
 from training.metrics_log import MetricsLog
+from training.run_state import BEST, LAST, RESUME, RunState
+from training.tensorflow.checkpoints import Checkpoints
+from training.tensorflow.memory_prediction import check_model_fits, check_updates_fit
 from training.tensorflow.profiler import Profile
 from training.tensorflow.strategy import make_strategy, separate_dropout
-from tasks import TASKS
-from training.cluster.workers import Agreement
+from training.tensorflow.workers import Agreement
 
 # Fields that may differ between workers: where files lie.
 PLACES = {"data.dir", "data.cache_dir"}

@@ -11,7 +11,7 @@ from reproduction.results import Results
 from reproduction.running import Job, write_json
 from reproduction.scales import Scale
 from reproduction.sheet import Column, Picture, Sheet
-from training.cluster.lock import locked
+from training.lock import locked
 
 # Losses that differ by no more count as one.
 TOLERANCE = 0.02

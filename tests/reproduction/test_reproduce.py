@@ -23,7 +23,7 @@ from tests import forked, scripts
 from tests.reproduction.browser import PHONE, open_all, serious_findings
 from tests.reproduction.made_data import make_data
 from tests.reproduction.sample import config_of, write
-from training.cluster.lock import LockedError
+from training.lock import LockedError
 
 pytestmark = [pytest.mark.slow, pytest.mark.script]
 

@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 
 from common.errors import UserError
-from training.cluster import workers
+from training.tensorflow import workers
 
 
 def make_strategy(name: str = "auto", tpu: str = "") -> tf.distribute.Strategy:

@@ -7,10 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from data.batches import fill_rows
-from training.cluster import workers
 from training.losses import masked_sums
 from training.metrics import Totals
 from training.schedule import adam_arguments
+from training.tensorflow import workers
 from training.tensorflow.memory_prediction import part_of_batch, predicted_bytes
 from training.tensorflow.optimizer import Adam
 from training.tensorflow.strategy import distribute, is_tpu

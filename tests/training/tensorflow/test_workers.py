@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from common.errors import UserError
-from training.cluster import workers
+from training.tensorflow import workers
 
 GOOD = {
     "cluster": {"worker": ["a:1", "b:2"]},

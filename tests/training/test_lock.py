@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import UserError
 from tests.rights import nobodys, open_folder
-from training.cluster.lock import locked
+from training.lock import locked
 
 
 def test_a_file_system_without_locks_is_warned_about(tmp_path, monkeypatch, caplog):
