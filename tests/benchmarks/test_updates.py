@@ -23,7 +23,7 @@ def test_operations_are_deterministic_where_training_has_them_so(
         lambda: calls.append("enabled"),
     )
     settings = SimpleNamespace(deterministic=is_asked_for)
-    batches = SimpleNamespace(train=lambda seed: None, fillers=None)
+    batches = SimpleNamespace(for_training=lambda seed: None, fillers=None)
     updates.task_updates(
         SimpleNamespace(
             config=SimpleNamespace(train=settings),
