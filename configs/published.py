@@ -32,10 +32,6 @@ SPEED = {
     "transevolve-fullff-2": {1000: 1.1, 2000: 1.1, 3000: 1.0, 4000: 1.1},
 }
 
-# Section 8: with larger batches and rates randomFF trains more than so many times
-# faster than the Transformer, at each of these lengths. No table has these runs.
-LARGER_BATCH_SPEED = 3
-
 # Tables 3 and 4: test accuracy in percent, mean of the best of five runs. The
 # Transformer's come from other papers, in other settings: table 3's from Tay et al.
 # 2020, table 4's from Peng et al. 2021.
