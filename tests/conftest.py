@@ -25,8 +25,13 @@ SHARED = ROOT.parent / "shared" / "data"
 
 def pytest_collection_modifyitems(items):
     """Long files first: neither of two workers should end long before the other."""
-    marks = ("script", "slow")
-    items.sort(key=lambda item: [item.get_closest_marker(x) is None for x in marks])
+    longest, marks = "test_fuzz.py", ("script", "slow")
+    items.sort(
+        key=lambda item: (
+            item.path.name != longest,
+            *(item.get_closest_marker(mark) is None for mark in marks),
+        )
+    )
 
 
 def pytest_collection_finish():
