@@ -51,7 +51,10 @@ def test_each_token_counts_at_its_place(folder, tmp_path):
     [
         {},
         {"data.documents": "apart"},
-        {"decode.sliding_window": True, "model.adaptive_cutoffs": (5,)},
+        pytest.param(
+            {"decode.sliding_window": True, "model.adaptive_cutoffs": (5,)},
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_all_places_together_are_the_evaluation(folder, tmp_path, changes):

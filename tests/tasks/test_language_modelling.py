@@ -95,8 +95,12 @@ EXACT = {**LINEAR, "variant": "transformer", "model.positions": "none"}
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"decode.sliding_window": True}, LINEAR, EXACT],
-    ids=["segments", "windows", "states", "positions"],
+    [
+        pytest.param({}, id="segments", marks=pytest.mark.long),
+        pytest.param({"decode.sliding_window": True}, id="windows"),
+        pytest.param(LINEAR, id="states"),
+        pytest.param(EXACT, id="positions", marks=pytest.mark.long),
+    ],
 )
 def test_an_evaluation_does_not_depend_on_the_batch_size(folder, changes):
     found = []
