@@ -13,16 +13,10 @@ from keras import ops
 from benchmarks import models
 from benchmarks.calls import Setting, check
 from benchmarks.timing import interleave, speedup, summary
-from common.errors import UserError, check_known
+from common.errors import UserError
 from decoding.beam_search import beam_search
 from decoding.translation import cached_step
-from models import (
-    build_encoder_decoder,
-    build_language_model,
-    can_model_language,
-    variant_config,
-    variants,
-)
+from models import build_encoder_decoder, build_language_model
 from models.attention.cache import SlotMap, num_bytes
 from models.convert import fold_rotations
 from models.language_model import LanguageModel
@@ -72,8 +66,7 @@ def measure(
       UserError: if a model is unknown or has no decoder, or lengths do not rise.
     """
     if causal:
-        able = [name for name in variants() if can_model_language(variant_config(name))]
-        check_known("models", names, able)
+        models.check_language_models(names)
     else:
         check(names, Setting(size=size, task="translation"))
     if any(long <= short for short, long in itertools.pairwise(lengths)):

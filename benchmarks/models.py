@@ -1,7 +1,15 @@
 """The models that a benchmark can compare, by name."""
 
+from common.errors import check_known
 from configs.shared import BASE, SMALL
-from models import BASELINE, base_of, build_classifier, variant_config, variants
+from models import (
+    BASELINE,
+    base_of,
+    build_classifier,
+    can_model_language,
+    variant_config,
+    variants,
+)
 from models.classifier import SequenceClassifier
 
 LITERAL, UNATTENDED = "-literal", "-none"
@@ -37,6 +45,12 @@ def compared_with(name: str) -> dict[str, str]:
             if name != base_of(name) + suffix:
                 baselines[f"ratio_to_{bound}"] = base_of(name) + suffix
     return baselines
+
+
+def check_language_models(names: list[str]) -> None:
+    """Raises `UserError` unless all are variants that can model language."""
+    able = [name for name in variants() if can_model_language(variant_config(name))]
+    check_known("models", names, able)
 
 
 def model_config(name: str, size: str, causal: bool = False) -> dict:

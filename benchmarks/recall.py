@@ -14,8 +14,9 @@ import tensorflow as tf
 from keras import ops
 
 import models
+from benchmarks.models import check_language_models
 from benchmarks.updates import drawn_updates
-from common.errors import UserError, check_known
+from common.errors import UserError
 from common.progress import progress_bar
 from models.attention.cache import num_bytes
 from training.losses import cross_entropy, first_choice
@@ -132,12 +133,7 @@ def measure(
     Raises:
       UserError: for a bad argument.
     """
-    known = [
-        variant
-        for variant in models.variants()
-        if models.can_model_language(models.variant_config(variant))
-    ]
-    check_known("models", names, known)
+    check_language_models(names)
     for width in widths:
         if width % 2:
             raise UserError(f"--widths: expected even numbers, found {width}")
