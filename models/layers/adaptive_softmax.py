@@ -72,7 +72,8 @@ class AdaptiveEmbedding(TokenEmbedding):
         """Gives the losses of targets, and says which are the likeliest words.
 
         A cluster's words are multiplied only where the target is one of them, or where
-        one of them may be the likeliest word. Products are made anew for the gradient.
+        one of them may be likelier than a target that is the likeliest without them.
+        Products are made anew for the gradient.
 
         Args:
           x: (batch, n, d).
@@ -93,12 +94,14 @@ class AdaptiveEmbedding(TokenEmbedding):
         )
         log_probs = ops.sum(products, axis=-1)
         total, best, first = _log_sums(x, head, is_real)
-        best_in_head = best
         bounds = [*self.cutoffs, self.vocabulary_size]
         for i, cluster in enumerate(clusters):
-            logit, start = cluster_logits[:, i], bounds[i]
-            is_target = ops.logical_and(targets >= start, targets < bounds[i + 1])
-            is_needed = ops.logical_or(is_target, logit > best_in_head)
+            logit, start, end = cluster_logits[:, i], bounds[i], bounds[i + 1]
+            is_target = ops.logical_and(targets >= start, targets < end)
+            # A target of which a likelier word is known needs no further one.
+            may_be_first = ops.logical_or(first == targets, targets >= end)
+            may_be_beaten = ops.logical_and(may_be_first, logit > best)
+            is_needed = ops.logical_or(is_target, may_be_beaten)
             is_needed = ops.logical_and(is_needed, is_real)
             of_cluster, cluster_best, cluster_first = _log_sums(x, cluster, is_needed)
             log_probs += ops.where(is_target, logit - of_cluster, 0.0)
