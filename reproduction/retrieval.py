@@ -82,8 +82,9 @@ MEMORIES = {
 class Retrieval(keras.layers.Layer):
     """Keys, queries and values of symbols, and an operator that is read once.
 
-    Keys are projected from the embeddings of value and key together, and so are the
-    strengths of the delta rule; queries from that of the key. Values are one-hot.
+    Keys are projected from the one-hot value and the key's embedding together, and so
+    are the strengths of the delta rule; queries from the embedding of their key. The
+    values are one-hot. First weights are the authors' code's.
 
     Args:
       attention: the `attention` part of a config.
@@ -91,7 +92,7 @@ class Retrieval(keras.layers.Layer):
       seed: of the weights and of what the operator draws.
     """
 
-    # Of `Operator.build`: strengths are projected here, and the operator scales them.
+    # Of `Operator.build`: strengths are projected here, and not once more there.
     hidden_dim = 1
     max_length = None
 
@@ -102,24 +103,41 @@ class Retrieval(keras.layers.Layer):
         self.operator = kind(
             1, "causal", derive_seed(seed, "operator"), **hyperparameters
         )
-        self.symbols = symbols
-        width = int(WIDTH_PER_SYMBOL * symbols)
-        self.embeddings = [
-            self._weight(seed, f"embedding_{name}", (symbols, width), "normal")
-            for name in ("values", "keys")
-        ]
-        # A last column for the strengths.
-        self.key_kernel = self._weight(seed, "key", (2 * width, KEY_SIZE + 1))
-        self.query_kernel = self._weight(seed, "query", (width, KEY_SIZE))
         self.operator.build(self, KEY_SIZE)
-        self.scale = KEY_SIZE**-0.5 if self.operator.is_softmax else 1.0
+        if attention["name"] == "delta":
+            self.operator.strength_kernel.assign([[1]])
+            self.operator.strength_kernel.trainable = False
+        self.symbols, self.seed = symbols, seed
+        width = int(WIDTH_PER_SYMBOL * symbols)
+        normal = keras.initializers.RandomNormal(0, 1, derive_seed(seed, "embedding"))
+        self.embedding = self.add_weight(
+            name="embedding", shape=(symbols, width), initializer=normal
+        )
+        is_softmax = attention["name"] == "softmax"
+        self.scale = KEY_SIZE**-0.5 if is_softmax else 1.0
+        inputs = {"key": symbols + width, "query": width}
+        for name, size in inputs.items():
+            bound = (6 / (size + KEY_SIZE)) ** 0.5 if is_softmax else KEY_SIZE**-0.5
+            setattr(self, name, self._projection(name, size, KEY_SIZE, bound))
+        size = inputs["key"]
+        self.strength = self._projection("strength", size, 1, size**-0.5)
 
-    def _weight(self, seed, name, shape, kind="uniform"):
-        seed = derive_seed(seed, name)
-        initializer = keras.initializers.RandomNormal(0, 1, seed)
-        if kind == "uniform":
-            initializer = keras.initializers.GlorotUniform(seed)
-        return self.add_weight(name=name, shape=shape, initializer=initializer)
+    def _projection(self, name, inputs, outputs, bound):
+        """A kernel between -`bound` and `bound`, and a bias."""
+        weights = {
+            "kernel": ((inputs, outputs), bound),
+            "bias": ((outputs,), inputs**-0.5),
+        }
+        return [
+            self.add_weight(
+                name=f"{name}_{part}",
+                shape=shape,
+                initializer=keras.initializers.RandomUniform(
+                    -largest, largest, derive_seed(self.seed, f"{name}_{part}")
+                ),
+            )
+            for part, (shape, largest) in weights.items()
+        ]
 
     def call(self, keys, values, queries, training=None):
         """What each query finds, (batch, n, S).
@@ -129,12 +147,16 @@ class Retrieval(keras.layers.Layer):
           queries: int32 (batch, n), each after all pairs.
         """
         operator, count = self.operator, queries.shape[1]
-        by_values, by_keys = ops.split(self.key_kernel, 2, axis=0)
-        of_values, of_keys = self.embeddings
         # Projected before they are looked up: there are fewer symbols than pairs.
-        pairs = ops.take(ops.matmul(of_values, by_values), values, axis=0)
-        pairs += ops.take(ops.matmul(of_keys, by_keys), keys, axis=0)
-        asked = ops.take(ops.matmul(of_keys, self.query_kernel), queries, axis=0)
+        kernel, bias = (
+            ops.concatenate(parts, axis=-1)
+            for parts in zip(self.key, self.strength, strict=True)
+        )
+        of_values, of_keys = ops.split(kernel, [self.symbols], axis=0)
+        pairs = ops.take(of_values + bias, values, axis=0)
+        pairs += ops.take(ops.matmul(self.embedding, of_keys), keys, axis=0)
+        kernel, bias = self.query
+        asked = ops.take(ops.matmul(self.embedding, kernel) + bias, queries, axis=0)
         # Queries are causal: padding stands where they are.
         pairs = ops.pad(pairs, [[0, 0], [0, count], [0, 0]])
         values = ops.pad(
@@ -205,9 +227,10 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
         return keys, values, tf.gather(keys, asked, axis=1, batch_dims=1)
 
     @tf.function
-    def evaluate():
-        keys, values = sequences(setting, symbols, SEQUENCES, False, [3, 0])
-        order = tf.argsort(tf.random.stateless_uniform([SEQUENCES, symbols], [4, 0]))
+    def evaluate(step):
+        keys, values = sequences(setting, symbols, SEQUENCES, False, [3, step])
+        order = tf.random.stateless_uniform([SEQUENCES, symbols], [4, step])
+        order = tf.argsort(order)
         errors, real = loss(model, keys, values, order[:, :num_queries])
         return tf.reduce_mean(tf.boolean_mask(errors, real))
 
@@ -216,7 +239,7 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
     while best >= SOLVED and step - best_at <= PATIENCE * EVERY and step < MOST_STEPS:
         updates(step, step + EVERY)
         step += EVERY
-        error = float(evaluate())
+        error = float(evaluate(tf.constant(step)))
         if error < best:
             best, best_at = error, step
         if not np.isfinite(error):

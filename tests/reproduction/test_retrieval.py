@@ -41,7 +41,41 @@ def test_a_query_does_not_depend_on_others(memory):
     alone = numpy(model(keys, values, queries[:, 2:3]))
     # Unnormalised, what is read may be thousands.
     np.testing.assert_allclose(together[:, 2:3], alone, rtol=1e-4, atol=1e-5)
-    assert np.abs(together[:, 0] - together[:, 1]).max() > 1e-3
+    assert np.abs(together[:, 0] - together[:, 1]).max() > 1e-4
+
+
+def test_a_sum_reads_what_the_definition_does():
+    model = Retrieval(MEMORIES[1]["linear"].attention, 6)
+    keys, values = (numpy(x) for x in sequences(1, 6, 3, True, [1, 0]))
+    embedding, one_hot = numpy(model.embedding), np.eye(6)
+    pairs = np.concatenate([one_hot[values], embedding[keys]], axis=-1)
+
+    def features(x, projection):
+        kernel, bias = map(numpy, projection)
+        x = x @ kernel + bias
+        return np.where(x > 0, x + 1, np.exp(x))
+
+    weights = features(embedding[keys], model.query) @ np.swapaxes(
+        features(pairs, model.key), 1, 2
+    )
+    weights /= weights.sum(-1, keepdims=True)
+    found = numpy(model(keys, values, keys))
+    np.testing.assert_allclose(found, weights @ one_hot[values], rtol=1e-4, atol=1e-5)
+
+
+def test_first_projections_are_the_authors():
+    for name, largest in (
+        ("linear", 64**-0.5),
+        ("softmax", (6 / (6 + 13 + 64)) ** 0.5),
+    ):
+        model = Retrieval(MEMORIES[1][name].attention, 6)
+        (kernel, bias), (strengths, _) = model.key, model.strength
+        for weight, bound in (
+            (kernel, largest),
+            (bias, 19**-0.5),
+            (strengths, 19**-0.5),
+        ):
+            assert 0.8 * bound < np.abs(numpy(weight)).max() <= bound
 
 
 class Fixed:
