@@ -31,7 +31,7 @@ PRESETS = {
         "train.steps": 3400,
         "train.validate_every": 850,
         "train.schedule": "cosine",
-        "train.learning_rate_max": 0.002,
+        "train.learning_rate_max": 0.005,
         "train.warmup_steps": 400,
         "train.keep_checkpoints": 1,
     },
