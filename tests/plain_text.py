@@ -9,6 +9,7 @@ DIGITS = [
     *("five", "six", "seven", "eight", "nine"),
 ]
 CHANGES = {
+    "model.dtype": "float32",
     "model.hidden_dim": 32,
     "model.num_heads": 4,
     "model.ffn_dim": 64,
