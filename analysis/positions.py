@@ -65,7 +65,8 @@ def draw(runs: list[Run], path) -> str:
     check_comparable(runs, "test")
     each = [by_position(run) for run in runs]
     title = "Perplexity by place in the document"
-    plot_against_length(sum(each, []), ["perplexity"], title, path)
+    axis_title = "place in the document (tokens), at most"
+    plot_against_length(sum(each, []), ["perplexity"], title, path, axis_title)
     header = ["place, at most", "tokens", *map(run_name, runs)]
     cells = [
         [

@@ -36,7 +36,13 @@ def add_grid(axis) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -> None:
+def plot_against_length(
+    rows: list[dict],
+    fields: list[str],
+    title: str,
+    path,
+    axis_title: str = "length (tokens)",
+) -> None:
     """Draws a panel for each field, with a line for each model, its name at the end.
 
     Args:
@@ -44,6 +50,7 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
       fields: keys of `LABELS`.
       title: of the whole picture.
       path: where to write the PNG, a `Path`.
+      axis_title: of the axis of lengths.
     """
     figure = Figure(figsize=(8, 0.6 + 3.6 * len(fields)), layout="constrained")
     axes = figure.subplots(len(fields), 1, squeeze=False, sharex=True)[:, 0]
@@ -60,7 +67,7 @@ def plot_against_length(rows: list[dict], fields: list[str], title: str, path) -
         axis.set_ylabel(LABELS[field])
         axis.set_ylim(bottom=0)
         _name(figure, axis, lines)
-    axes[-1].set_xlabel("length (tokens)")
+    axes[-1].set_xlabel(axis_title)
     figure.suptitle(title, fontsize=11)
     write_png(figure, path)
 
