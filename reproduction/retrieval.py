@@ -115,12 +115,14 @@ class Retrieval(keras.layers.Layer):
         )
         is_softmax = attention["name"] == "softmax"
         self.scale = KEY_SIZE**-0.5 if is_softmax else 1.0
-        inputs = {"key": symbols + width, "query": width}
-        for name, size in inputs.items():
-            bound = (6 / (size + KEY_SIZE)) ** 0.5 if is_softmax else KEY_SIZE**-0.5
-            setattr(self, name, self._projection(name, size, KEY_SIZE, bound))
-        size = inputs["key"]
-        self.strength = self._projection("strength", size, 1, size**-0.5)
+
+        def bound(inputs):
+            return (6 / (inputs + KEY_SIZE)) ** 0.5 if is_softmax else KEY_SIZE**-0.5
+
+        pair = symbols + width
+        self.key = self._projection("key", pair, KEY_SIZE, bound(pair))
+        self.query = self._projection("query", width, KEY_SIZE, bound(width))
+        self.strength = self._projection("strength", pair, 1, pair**-0.5)
 
     def _projection(self, name, inputs, outputs, bound):
         """A kernel between -`bound` and `bound`, and a bias."""
