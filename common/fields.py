@@ -126,7 +126,7 @@ def changeable(field: Field) -> Field:
 def optional(field: Field) -> Field:
     """The field, or None."""
     return field._replace(
-        expected=f"{field.expected}, or none",
+        expected=f"{field.expected}, or unset",
         accepts=lambda x: x is None or field.accepts(x),
     )
 

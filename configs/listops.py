@@ -7,8 +7,8 @@
 report 43.2 (randomFF-1), 39.1 (randomFF-2), 42.2 (fullFF-1) and 37.8 % (fullFF-2), the
 mean of the best of five runs.
 
-`laptop`: two epochs on 16,000 expressions of 6 to 39 symbols, width 128. On two CPU
-cores (docs/runs.md) transevolve-fullff-1 trains for 70 s and reaches 45.1 %.
+`laptop`: two epochs on 16,000 expressions of 6 to 39 symbols, width 128.
+docs/runs.md has what it reaches.
 """
 
 from ml_collections import ConfigDict

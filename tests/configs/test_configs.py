@@ -203,7 +203,7 @@ def test_a_field_that_nothing_reads_is_refused():
 @pytest.mark.parametrize(
     "buckets, message",
     [
-        (7, "an even whole number from 2 to 65,536, or none, found 7"),
+        (7, "an even whole number from 2 to 65,536, or unset, found 7"),
         (16_000, "at most 10,737 at data.max_length=100,000, found 16000"),
     ],
 )

@@ -204,7 +204,7 @@ DAMAGE = {
     "steps": (
         "config.json",
         config_with(train={"steps": "many"}),
-        "--config.train.steps: expected a whole number from 1, or none, found many",
+        "--config.train.steps: expected a whole number from 1, or unset, found many",
     ),
     "neither": (
         "config.json",
