@@ -61,17 +61,19 @@ def attend(queries, keys, biases, values, causal: bool):
     # Within the chunk, (..., C, C).
     inside = ops.tril(ops.matmul(queries, ops.swapaxes(keys, -1, -2)))
     inside = log(inside) + ops.swapaxes(biases, -1, -2)
-    # Of all chunks before: each feature's maximum, and sums relative to it.
-    of_chunks = sums_of(keys, biases, values)
-    maxima = of_chunks.maxima[:, :, :, 0]  # (batch, heads, chunks, f)
-    maxima = ops.where(earlier(maxima)[..., None], maxima[:, :, None], MASKED)
-    before = largest(maxima, axis=3)  # (batch, heads, chunks, 1, f)
-    factors = ops.exp(maxima - before)
-    sums = ops.einsum("bhcef,bhefv->bhcfv", factors, of_chunks.values)
-    # A row's softmax over the keys of its chunk and the features of those before.
-    logs = ops.concatenate([inside, log(queries) + before], axis=-1)
+    logs, rows = inside, with_ones(values)
+    if inside.shape[2] != 1:
+        # Of all chunks before: each feature's maximum, and sums relative to it.
+        of_chunks = sums_of(keys, biases, values)
+        maxima = of_chunks.maxima[:, :, :, 0]  # (batch, heads, chunks, f)
+        maxima = ops.where(earlier(maxima)[..., None], maxima[:, :, None], MASKED)
+        before = largest(maxima, axis=3)  # (batch, heads, chunks, 1, f)
+        factors = ops.exp(maxima - before)
+        sums = ops.einsum("bhcef,bhefv->bhcfv", factors, of_chunks.values)
+        # A row's softmax over the keys of its chunk and the features of those before.
+        logs = ops.concatenate([logs, log(queries) + before], axis=-1)
+        rows = ops.concatenate([rows, sums], axis=-2)
     weights = ops.exp(logs - largest(logs, axis=-1))
-    rows = ops.concatenate([with_ones(values), sums], axis=-2)
     return joined(divided(ops.matmul(weights, rows)), length)
 
 
