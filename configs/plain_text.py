@@ -10,6 +10,7 @@ FOLDER has the files train.txt, valid.txt and test.txt, or their .gz.
 
 `laptop`: width 128, segments of 128 words, the 20,000 most frequent, an adaptive
 softmax, in bfloat16. Its updates take 7 million words, in 20 to 30 minutes of one core.
+A softmax in TransEvolve learns better with a rate of 0.002 (docs/results/language.md).
 """
 
 from ml_collections import ConfigDict
