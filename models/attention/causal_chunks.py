@@ -12,23 +12,31 @@ from models.attention.heads import cut, joined, transpose
 CHUNK = 128
 
 
-def chunk_size(length):
-    """C, which divides a static length if there is such a size: nothing is padded."""
+def chunk_size(length, most=None):
+    """C, which divides a static length if there is such a size: nothing is padded.
+
+    Args:
+      most: what it is at most, if not `CHUNK` or if less.
+    """
+    most = min(most or CHUNK, CHUNK)
     if not isinstance(length, int):
-        return ops.clip(length, 1, CHUNK)
-    if length <= CHUNK:
+        return ops.clip(length, 1, most)
+    if length <= most:
         return length
-    divisors = (c for c in range(CHUNK, CHUNK // 2, -1) if not length % c)
-    return next(divisors, CHUNK)
+    divisors = (c for c in range(most, most // 2, -1) if not length % c)
+    return next(divisors, most)
 
 
-def chunks(x, filler=0):
+def chunks(x, filler=0, most=None):
     """(batch, heads, length, size) cut to (batch, heads, chunks, C, size).
 
     `joined` is the inverse.
+
+    Args:
+      most: see `chunk_size`.
     """
     length = ops.shape(x)[2]
-    size = chunk_size(length)
+    size = chunk_size(length, most)
     return cut(x, (length + size - 1) // size, size, filler)
 
 

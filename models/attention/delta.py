@@ -23,6 +23,8 @@ from models.layers.dense import project
 from models.seeds import derive_seed
 
 MAPS = {**FEATURE_MAPS, "tanh": Tanh}
+# Of fewer positions products are too small to be fast.
+SHORTEST_CHUNK = 32
 FIELDS = {
     "largest_strength": integer("β of the delta rule lies between 0 and this.", 1, 2)
 }
@@ -131,7 +133,7 @@ class DeltaOperator(Carrying, FeatureOperator):
 
     def make(self, inputs, columns):
         """N, R, P, tril(φ(Q) φ(K)^T), T and the steps of A, after the inputs."""
-        queries, keys, strengths = _in_chunks(inputs)
+        queries, keys, strengths = _inputs_in_chunks(inputs)
         seen = ops.tril(ops.matmul(queries, transpose(keys)))
         solved = _solved(keys, strengths)
         by_values = solved * transpose(strengths)
@@ -147,7 +149,7 @@ class DeltaOperator(Carrying, FeatureOperator):
 
     def times(self, parts, x):
         queries, keys, _, within, reading, writing, _, _, *levels = parts
-        num_keys, x = ops.shape(keys)[2], chunks(x)
+        num_keys, x = ops.shape(keys)[2], _in_chunks(keys, x)
         product = ops.matmul(within, x)
         if within.shape[2] != 1:
             states = states_before(levels, transposed_product(writing, x))
@@ -157,7 +159,7 @@ class DeltaOperator(Carrying, FeatureOperator):
     def transposed_times(self, parts, y):
         _, keys, _, within, reading, writing, _, _, *levels = parts
         num_keys = ops.shape(keys)[2]
-        y = chunks(after_earlier(y, num_keys))
+        y = _in_chunks(keys, after_earlier(y, num_keys))
         product = transposed_product(within, y)
         if within.shape[2] != 1:
             states = states_after(levels, transposed_product(reading, y))
@@ -173,9 +175,10 @@ class DeltaOperator(Carrying, FeatureOperator):
         """
         inputs, (within, reading, writing, *further) = parts[:3], parts[3:]
         seen, solved, *levels = further
-        queries, keys, strengths = _in_chunks(inputs)
         num_queries, num_keys = (ops.shape(each)[2] for each in inputs[:2])
-        x, y = chunks(right), chunks(after_earlier(left, num_keys))
+        queries, keys, strengths = _inputs_in_chunks(inputs)
+        x = _in_chunks(inputs[1], right)
+        y = _in_chunks(inputs[1], after_earlier(left, num_keys))
         corrections, d_written = x, transposed_product(seen, y)
         if within.shape[2] != 1:
             before = states_before(levels, transposed_product(writing, x))
@@ -248,10 +251,10 @@ class DeltaOperator(Carrying, FeatureOperator):
 
     def left_by(self, parts, biases, values):
         """See `Carrying`."""
-        _, keys, strengths, *_ = map(chunks, parts[:3])
+        _, keys, strengths = _inputs_in_chunks(parts[:3])
         within, _, writing, _, solved, *levels = parts[3:]
         weights = ops.cast(2 * ops.sigmoid(biases), values.dtype)
-        written = transposed_product(writing, chunks(weights * values))
+        written = transposed_product(writing, _in_chunks(parts[1], weights * values))
         after = written[:, :, -1]
         if within.shape[2] != 1:
             before = states_before(levels, written)[:, :, -1]
@@ -287,11 +290,19 @@ def _divided(queries, totals):
     return ops.cast(quotients, queries.dtype)
 
 
-def _in_chunks(inputs):
-    """φ(Q) at the positions of the keys, φ(K) and β, in chunks."""
+def _in_chunks(keys, x):
+    """(batch, heads, n, size) in chunks of as many positions as φ(K) has features.
+
+    A position costs T and N some C products, and what passes between chunks f^2 / C.
+    """
+    return chunks(x, most=max(SHORTEST_CHUNK, keys.shape[-1]))
+
+
+def _inputs_in_chunks(inputs):
+    """φ(Q) at the positions of the keys, φ(K) and β."""
     queries, keys, strengths = inputs
     queries = after_earlier(queries, ops.shape(keys)[2])
-    return chunks(queries), chunks(keys), chunks(strengths)
+    return [_in_chunks(keys, x) for x in (queries, keys, strengths)]
 
 
 def _solved(keys, strengths):
