@@ -148,6 +148,8 @@ class DeltaOperator(Carrying, FeatureOperator):
         return *inputs, within, reading, writing, seen, solved, *levels
 
     def times(self, parts, x):
+        if _are_few(parts[0], x):
+            return transposed_product(self._written_out(parts), x)
         queries, keys, _, within, reading, writing, _, _, *levels = parts
         num_keys, x = ops.shape(keys)[2], _in_chunks(keys, x)
         product = ops.matmul(within, x)
@@ -157,6 +159,8 @@ class DeltaOperator(Carrying, FeatureOperator):
         return joined(product, num_keys)[:, :, -ops.shape(queries)[2] :]
 
     def transposed_times(self, parts, y):
+        if _are_few(parts[0], y):
+            return ops.matmul(self._written_out(parts), y)
         _, keys, _, within, reading, writing, _, _, *levels = parts
         num_keys = ops.shape(keys)[2]
         y = _in_chunks(keys, after_earlier(y, num_keys))
@@ -165,6 +169,10 @@ class DeltaOperator(Carrying, FeatureOperator):
             states = states_after(levels, transposed_product(reading, y))
             product = product + ops.matmul(writing, states)
         return joined(product, num_keys)
+
+    def _written_out(self, parts):
+        """K^T, (batch, heads, m, n)."""
+        return self.transposed_times(parts, _identity_of(parts[0]))
 
     def gradient(self, parts, left, right):
         """See `Operator.gradient`.
@@ -175,6 +183,9 @@ class DeltaOperator(Carrying, FeatureOperator):
         """
         inputs, (within, reading, writing, *further) = parts[:3], parts[3:]
         seen, solved, *levels = further
+        if _are_few(inputs[0], left):  # left right^T in as many columns as rows
+            right = ops.matmul(right, transpose(left))
+            left = _identity_of(inputs[0])
         num_queries, num_keys = (ops.shape(each)[2] for each in inputs[:2])
         queries, keys, strengths = _inputs_in_chunks(inputs)
         x = _in_chunks(inputs[1], right)
@@ -288,6 +299,19 @@ def _divided(queries, totals):
     products = ops.sum(by_sums * totals, axis=-1, keepdims=True)
     quotients = by_sums / ops.where(products == 0, 1, products)
     return ops.cast(quotients, queries.dtype)
+
+
+def _are_few(queries, x):
+    """Whether K has so few rows beside the columns of x that it is written out."""
+    num_queries = ops.shape(queries)[2]
+    return isinstance(num_queries, int) and 2 * num_queries <= x.shape[-1]
+
+
+def _identity_of(queries):
+    """The identity of as many rows as there are queries, (batch, heads, n, n)."""
+    batch, heads, num_queries, _ = ops.shape(queries)
+    identity = ops.eye(num_queries, dtype=queries.dtype)
+    return ops.broadcast_to(identity, (batch, heads, num_queries, num_queries))
 
 
 def _in_chunks(keys, x):

@@ -18,6 +18,9 @@ from tests.models.operator_checks import (
     assert_mixed_precision_is_near,
 )
 from tests.models.test_operators import (
+    BATCH,
+    HEADS,
+    KEY_SIZE,
     LENGTH,
     assert_gradients_equal_differences,
     assert_reads_equal_the_definition,
@@ -73,6 +76,41 @@ def assert_equals_the_definition(*arguments):
 def test_chunks_that_do_and_do_not_divide(small_chunks, hyperparameters, length):
     operator, layer = make("delta", hyperparameters, "causal", length)
     assert_equals_the_definition(operator, layer, hyperparameters, length)
+
+
+@each(elu1=ELU, dpfp=DPFP)
+def test_few_queries_are_the_last_of_many(small_chunks, hyperparameters):
+    """In outputs and gradients, though K is written out for a few."""
+    length, few, columns = 37, 3, 12
+    operator, _ = make("delta", hyperparameters, "causal", length)
+    random = np.random.default_rng(1)
+
+    def some(rows, size):
+        return random.normal(size=(BATCH, HEADS, rows, size)).astype("float32")
+
+    keys, _ = operator.prepare_keys(some(length, KEY_SIZE), 1)
+    queries = operator.prepare_queries(some(length, KEY_SIZE), 1)
+    strengths = 1 / (1 + np.exp(some(length, 1)))
+    x, y = some(length, columns), some(few, columns)
+    whole_y = np.concatenate([np.zeros_like(x[:, :, few:]), y], axis=2)
+    parts, whole = (
+        operator.make((queries[:, :, -count:], keys, strengths), columns)
+        for count in (few, length)
+    )
+    d_queries, *others = operator.gradient(parts, y, x)
+    d_whole, *expected = operator.gradient(whole, whole_y, x)
+    pairs = [
+        (operator.times(parts, x), operator.times(whole, x)[:, :, -few:]),
+        (
+            operator.transposed_times(parts, y),
+            operator.transposed_times(whole, whole_y),
+        ),
+        (d_queries, d_whole[:, :, -few:]),
+        *zip(others, expected, strict=True),
+    ]
+    for found, wanted in pairs:
+        found, wanted = numpy(found), numpy(wanted)
+        np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
 
 
 @pytest.mark.slow
