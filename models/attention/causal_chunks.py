@@ -13,7 +13,8 @@ CHUNK = 128
 
 
 def chunk_size(length, most=None):
-    """C, which divides a static length if there is such a size: nothing is padded.
+    """C, which divides a static length if there is such a size: nothing is padded. If
+    not, the least that gives no more chunks.
 
     Args:
       most: what it is at most, if not `CHUNK` or if less.
@@ -24,7 +25,7 @@ def chunk_size(length, most=None):
     if length <= most:
         return length
     divisors = (c for c in range(most, most // 2, -1) if not length % c)
-    return next(divisors, most)
+    return next(divisors, -(-length // -(-length // most)))
 
 
 def chunks(x, filler=0, most=None):
