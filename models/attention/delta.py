@@ -142,7 +142,7 @@ class DeltaOperator(Carrying, FeatureOperator):
         reading = queries - ops.matmul(seen, by_states)
         writing = transposed_product(by_values, keys)
         levels = []
-        if keys.shape[2] != 1:
+        if keys.shape[2] not in (1, 2):  # nothing passes over a chunk
             identity = ops.eye(keys.shape[-1], dtype=keys.dtype)
             levels = steps(identity - transposed_product(keys, by_states))
         return *inputs, within, reading, writing, seen, solved, *levels
