@@ -5,7 +5,7 @@ import abc
 from keras import ops
 
 from models.attention.cache import State
-from models.attention.heads import merge_heads
+from models.attention.heads import identity, merge_heads
 from models.attention.operator import STATES
 
 
@@ -111,11 +111,7 @@ class Carrying(RecurrentDecoding):
 
 def after_identity(keys, count: int):
     """Keys (batch, heads, m, f) after the rows of the identity."""
-    batch, heads, _, features = ops.shape(keys)
-    identity = ops.broadcast_to(
-        ops.eye(count, dtype=keys.dtype), (batch, heads, count, features)
-    )
-    return ops.concatenate([identity, keys], axis=2)
+    return ops.concatenate([identity(keys, count), keys], axis=2)
 
 
 class SourceDecoding(Decoding):

@@ -12,6 +12,7 @@ from models.attention.feature_maps import FEATURE_MAPS, Tanh, variants
 from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
     after_earlier,
+    identity,
     joined,
     num_earlier,
     split_heads,
@@ -143,8 +144,8 @@ class DeltaOperator(Carrying, FeatureOperator):
         writing = transposed_product(by_values, keys)
         levels = []
         if keys.shape[2] not in (1, 2):  # nothing passes over a chunk
-            identity = ops.eye(keys.shape[-1], dtype=keys.dtype)
-            levels = steps(identity - transposed_product(keys, by_states))
+            one = ops.eye(keys.shape[-1], dtype=keys.dtype)
+            levels = steps(one - transposed_product(keys, by_states))
         return *inputs, within, reading, writing, seen, solved, *levels
 
     def times(self, parts, x):
@@ -172,7 +173,8 @@ class DeltaOperator(Carrying, FeatureOperator):
 
     def _written_out(self, parts):
         """K^T, (batch, heads, m, n)."""
-        return self.transposed_times(parts, _identity_of(parts[0]))
+        queries = parts[0]
+        return self.transposed_times(parts, identity(queries, ops.shape(queries)[2]))
 
     def gradient(self, parts, left, right):
         """See `Operator.gradient`.
@@ -183,10 +185,10 @@ class DeltaOperator(Carrying, FeatureOperator):
         """
         inputs, (within, reading, writing, *further) = parts[:3], parts[3:]
         seen, solved, *levels = further
+        num_queries, num_keys = (ops.shape(each)[2] for each in inputs[:2])
         if _are_few(inputs[0], left):  # left right^T in as many columns as rows
             right = ops.matmul(right, transpose(left))
-            left = _identity_of(inputs[0])
-        num_queries, num_keys = (ops.shape(each)[2] for each in inputs[:2])
+            left = identity(left, num_queries)
         queries, keys, strengths = _inputs_in_chunks(inputs)
         x = _in_chunks(inputs[1], right)
         y = _in_chunks(inputs[1], after_earlier(left, num_keys))
@@ -305,13 +307,6 @@ def _are_few(queries, x):
     """Whether K has so few rows beside the columns of x that it is written out."""
     num_queries = ops.shape(queries)[2]
     return isinstance(num_queries, int) and 2 * num_queries <= x.shape[-1]
-
-
-def _identity_of(queries):
-    """The identity of as many rows as there are queries, (batch, heads, n, n)."""
-    batch, heads, num_queries, _ = ops.shape(queries)
-    identity = ops.eye(num_queries, dtype=queries.dtype)
-    return ops.broadcast_to(identity, (batch, heads, num_queries, num_queries))
 
 
 def _in_chunks(keys, x):

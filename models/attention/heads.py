@@ -147,6 +147,12 @@ def zero_unseeing(attended, seeing):
     return attended if seeing is None else attended * ops.cast(seeing, attended.dtype)
 
 
+def identity(x, size: int):
+    """The identity for each head of x (batch, heads, …): (batch, heads, size, size)."""
+    shape = (*ops.shape(x)[:2], size, size)
+    return ops.broadcast_to(ops.eye(size, dtype=x.dtype), shape)
+
+
 def transpose(x):
     """The last two axes, exchanged."""
     return ops.swapaxes(x, -1, -2)
