@@ -205,9 +205,16 @@ class RelativeSinusoids(RelativePositions):
         kernel = ops.cast(self.kernel, queries.dtype)
         distances = ops.arange(self.num_distances) - self.farthest
         vectors = sines_and_cosines(distances, kernel.shape[0] // 2, queries.dtype)
-        vectors = ops.matmul(ops.concatenate(vectors, axis=1), kernel)
-        vectors = ops.reshape(vectors, (self.num_distances, self.num_heads, -1))
+        vectors = ops.concatenate(vectors, axis=1)
         queries = queries + ops.cast(self.query_biases[1], queries.dtype)
+        _, _, num_queries, size = ops.shape(queries)
+        if isinstance(num_queries, int) and num_queries < size:
+            # As in decoding: the products with W are fewer with the queries.
+            by_head = ops.reshape(kernel, (-1, self.num_heads, size))
+            queries = ops.matmul(queries, ops.transpose(by_head, (1, 2, 0)))
+            return ops.matmul(queries, ops.transpose(vectors))
+        vectors = ops.matmul(vectors, kernel)
+        vectors = ops.reshape(vectors, (self.num_distances, self.num_heads, size))
         return ops.matmul(queries, ops.transpose(vectors, (1, 2, 0)))
 
 
