@@ -41,10 +41,11 @@ class Memory(NamedTuple):
     batch_size: int = 32
 
 
-def _favor(features):
+def _favor(draws):
+    """Of each draw there are two features."""
     return {
         "feature_map": "favor",
-        "num_features": features,
+        "num_features": 2 * draws,
         "orthogonal": True,
         "redraw_every": 1,
         "kernel": "softmax",

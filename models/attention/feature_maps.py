@@ -19,7 +19,7 @@ from models.seeds import derive_seed
 KERNELS = ("softmax", "relu")
 # Of exponents of features: the product of two is no number of float32 below e^-87.
 LOWEST = -40.0
-# Draws that redrawing goes through, one after the other.
+# Draws, and rotations of them, that redrawing goes through.
 NUM_DRAWS = 16
 # Of what sines scale to unit length: a squared norm below this counts as this.
 SMALLEST_SQUARE = 1e-12
@@ -127,8 +127,9 @@ class Favor(FeatureMap):
 
     With the kernel "relu", phi(x) = relu(w x / sqrt(m)) + 0.001.
 
-    Redrawing goes through `NUM_DRAWS` draws. They are constants, of the seed alone: no
-    checkpoint has them, and all replicas share them.
+    Redrawing goes through `NUM_DRAWS` draws, then through rotations of them, which are
+    draws as good, and begins again after `NUM_DRAWS`^2. All are constants, of the seed
+    alone: no checkpoint has them, and all replicas share them.
     """
 
     leaves_out_factors = True
@@ -165,11 +166,18 @@ class Favor(FeatureMap):
         self.kernel = kernel
         self.is_softmax = kernel == "softmax"
         self.redraw_every = redraw_every
-        draws = NUM_DRAWS if redraw_every else 1
+        numbers = range(NUM_DRAWS if redraw_every else 1)
         self.vectors = np.stack(
             [
-                self._vectors(size, orthogonal, paired, derive_seed(seed, str(number)))
-                for number in range(draws)
+                self._vectors(size, orthogonal, paired, derive_seed(seed, f"{number}"))
+                for number in numbers
+            ]
+        )
+        self.rotations = np.stack(
+            [np.eye(size, dtype="float32")]
+            + [
+                draw_rotation(size, derive_seed(seed, f"rotation_{number}"))
+                for number in numbers[1:]
             ]
         )
 
@@ -220,6 +228,10 @@ class Favor(FeatureMap):
         # In float32: an error of the exponent is a factor of the feature.
         x = ops.cast(x, "float32")
         vectors = ops.convert_to_tensor(self.vectors)[draw % len(self.vectors)]
+        if self.redraw_every:
+            number = draw // NUM_DRAWS % NUM_DRAWS
+            rotation = ops.convert_to_tensor(self.rotations)[number]
+            vectors = ops.matmul(vectors, rotation)
         return x, ops.matmul(x, ops.transpose(vectors))
 
     def _relu(self, projected):
@@ -316,18 +328,29 @@ def draw_vectors(count: int, size: int, orthogonal: bool, seed: int) -> np.ndarr
         each has the distribution that it has by itself.
       seed: of the draw.
     """
-    # A stream that stays the same across versions of NumPy: no checkpoint keeps these.
-    draw = np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed)))
-    vectors = draw.normal(size=(count, size))
+    stream = _stream(seed)
+    vectors = stream.normal(size=(count, size))
     if orthogonal:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        blocks = []
-        for _ in range(-(-count // size)):
-            q, r = np.linalg.qr(draw.normal(size=(size, size)))
-            # Uniform over all rotations only with these signs.
-            blocks.append((q * np.sign(np.diag(r))).T)
+        blocks = [_rotation(size, stream) for _ in range(-(-count // size))]
         vectors = lengths * np.concatenate(blocks)[:count]
     return vectors.astype("float32")
+
+
+def draw_rotation(size: int, seed: int) -> np.ndarray:
+    """An orthogonal matrix, each as likely as any other, float32 (size, size)."""
+    return _rotation(size, _stream(seed)).astype("float32")
+
+
+def _stream(seed):
+    # It stays the same across versions of NumPy: no checkpoint keeps what it draws.
+    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed)))
+
+
+def _rotation(size, stream):
+    q, r = np.linalg.qr(stream.normal(size=(size, size)))
+    # Uniform over all rotations only with these signs.
+    return (q * np.sign(np.diag(r))).T
 
 
 @custom_gradient

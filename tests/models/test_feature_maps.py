@@ -7,6 +7,7 @@ from keras import ops
 from models.attention.feature_maps import (
     FEATURE_MAPS,
     NUM_DRAWS,
+    draw_rotation,
     draw_vectors,
 )
 from models.transformer.attention import ProjectedAttention
@@ -191,13 +192,21 @@ def test_draws():
     assert (vectors != draw_vectors(2 * SIZE + 3, SIZE, True, 1)).any()
 
 
-def test_redrawing_goes_through_the_draws():
+def test_redrawing_goes_through_the_draws_and_their_rotations():
     feature_map = make("favor", num_features=16, redraw_every=10)
     x = normal(4, SIZE)
-    found = [numpy(feature_map.queries(x, draw)) for draw in range(NUM_DRAWS + 1)]
-    for i in range(NUM_DRAWS):
-        assert (found[i] != found[i + 1]).any()
-    np.testing.assert_array_equal(found[0], found[NUM_DRAWS])
+    features = [
+        numpy(feature_map.queries(x, draw)).tobytes() for draw in range(NUM_DRAWS**2)
+    ]
+    assert len(set(features)) == NUM_DRAWS**2
+    again = numpy(feature_map.queries(x, NUM_DRAWS**2))
+    assert again.tobytes() == features[0]
+
+
+def test_a_rotation_keeps_lengths_and_angles():
+    rotation = draw_rotation(SIZE, 3)
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(SIZE), atol=1e-6)
+    assert (rotation != draw_rotation(SIZE, 4)).any()
 
 
 def test_a_feature_map_that_is_not_there():

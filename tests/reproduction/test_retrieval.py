@@ -106,6 +106,12 @@ def test_a_memory_learns_what_it_can_hold(setting, name):
     assert row["published"] is None
 
 
+def test_favor_has_two_features_of_each_draw():
+    for name, features in (("favor-64", 128), ("favor-512", 1024)):
+        model = Retrieval(MEMORIES[1][name].attention, 6)
+        assert model.operator.feature_map.num_features == features
+
+
 def test_the_rows_have_the_published_losses(monkeypatch):
     monkeypatch.setattr(retrieval, "train", lambda *_: {})
     published = [
