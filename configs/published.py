@@ -188,6 +188,7 @@ FAST_WEIGHT_PERPLEXITY = {
         "transformer, relative positions, memory": (24.6, 25.5),
     },
     ("5", "small"): {
+        "transformer": (33.0, 34.1),
         "transformer-linear-favor, 256": (38.0, 38.8),
         "transformer-delta-favor, 256": (36.0, 37.0),
         "transformer-linear-dpfp, 256": (37.7, 38.8),

@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 from benchmarks.traced_products import taken_operations
+from models import variant_config
 from models.layers.embedding import RELATIVE
 from models.residual_step import RESIDUAL_STEPS
 from models.transevolve import ARCHITECTURE as TRANSEVOLVE
@@ -49,8 +50,9 @@ def square_tensors(model, leading=()):
         {"name": "factored"},
         {"name": "local", "window": 4},
         {"name": "linear", "feature_map": "elu1"},
+        variant_config("transevolve-fullff-1-delta")["attention"],
     ],
-    ids=["softmax", "local", "linear"],
+    ids=["softmax", "local", "linear", "delta"],
 )
 def test_an_operator_is_made_once_a_block(attention, step, monkeypatch):
     kind = TRANSEVOLVE.attentions.named()[attention["name"]]
@@ -61,7 +63,8 @@ def test_an_operator_is_made_once_a_block(attention, step, monkeypatch):
         return make(operator, inputs, columns)
 
     monkeypatch.setattr(kind, "make", counted)
-    model = build(attention=attention, residual_step=step)
+    use = "self" if "self" in kind.uses else "causal"
+    model = build(attention=attention, residual_step=step, use=use)
     gradients(model, lambda call: ops.sum(ops.square(call(tokens()))))
     assert operators == [block.attention.operator for block in model.encoder.layers]
 

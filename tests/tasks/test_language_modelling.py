@@ -91,6 +91,9 @@ def test_no_segment_has_untrained_positions(folder, name, value, memory, most):
 
 LINEAR = {"variant": "transevolve-fullff-1-linear", "data.memory": True}
 EXACT = {**LINEAR, "variant": "transformer", "model.positions": "none"}
+DELTA = {**LINEAR, "variant": "transevolve-fullff-1-delta"}
+APART = {**DELTA, "model.positions": "none", "data.documents": "apart"}
+DISTANCES = {**EXACT, "model.positions": "relative-sinusoids"}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,8 @@ EXACT = {**LINEAR, "variant": "transformer", "model.positions": "none"}
     [
         pytest.param({}, id="segments", marks=pytest.mark.long),
         pytest.param({"decode.sliding_window": True}, id="windows"),
-        pytest.param(LINEAR, id="states"),
+        pytest.param(LINEAR, id="states", marks=pytest.mark.long),
+        pytest.param(APART, id="states within documents"),
         pytest.param(EXACT, id="positions", marks=pytest.mark.long),
     ],
 )
@@ -145,28 +149,33 @@ def test_what_cannot_model_language_is_refused(folder):
 
 
 @pytest.mark.parametrize(
-    "changes",
+    "changes, length, span",
     [
-        pytest.param(LINEAR, id="states"),
-        pytest.param(EXACT, id="positions", marks=pytest.mark.long),
+        pytest.param(LINEAR, 4, 200, id="states", marks=pytest.mark.long),
+        pytest.param(DELTA, 4, 200, id="delta"),
+        pytest.param(EXACT, 4, 200, id="positions", marks=pytest.mark.long),
+        # They are told apart up to twice the length of a segment.
+        pytest.param(DISTANCES, 100, 100, id="distances"),
     ],
 )
-def test_window_and_memory_as_long_as_the_text_are_one_segment(folder, changes):
+def test_window_and_memory_as_long_as_the_text_are_one_segment(
+    folder, changes, length, span
+):
     """And of documents that are apart, each is a text."""
     losses = {}
     for documents in (None, "apart"):
-        changes = {**changes, "data.memory_span": 200, "data.documents": documents}
+        changes = {**changes, "data.memory_span": span, "data.documents": documents}
         for form, now in {
             "segment": {"data.segment_length": 200, "data.memory": False},
             "window": {"data.segment_length": 200, "decode.sliding_window": True},
-            "memory": {"data.segment_length": 4},
+            "memory": {"data.segment_length": length},
         }.items():
-            task = make_task(folder, **(changes | {"model.positions": "none"} | now))
+            task = make_task(folder, **({"model.positions": "none"} | changes | now))
             loss = evaluate(task, randomize(task.build_model()))["loss"]
             losses[documents, form] = loss
             segment = losses[documents, "segment"]
             assert loss == pytest.approx(segment, rel=1e-5), (documents, form)
-    assert len(task.data.text("test").tokens) < 200
+    assert 100 < len(task.data.text("test").tokens) < 200
     assert losses[None, "segment"] != pytest.approx(segment, rel=1e-4)
 
 
