@@ -89,7 +89,7 @@ def test_the_best_checkpoint_is_what_was_validated(run):
     assert (found["accuracy"], found["loss"]) == (best["accuracy"], best["loss"])
 
 
-def test_averaged_checkpoints(run):
+def test_as_many_checkpoints_are_averaged_as_there_are(run):
     workdir, _ = run
     two = script("evaluate.py", f"--workdir={workdir}", "--average_checkpoints=2")
     assert json.loads(two.stdout)["examples"] == 70
@@ -160,7 +160,7 @@ def test_a_workdir_that_cannot_be_one(tmp_path, cache):
     assert message.startswith(f"error: --workdir={path}: expected a folder that can")
 
 
-def test_stray_arguments(tmp_path):
+def test_stray_arguments_are_refused(tmp_path):
     message = last_line(script("evaluate.py", f"--workdir={tmp_path}", "split=test"))
     assert message == "error: split=test: expected a flag"
 
@@ -177,7 +177,7 @@ def test_a_start_that_failed_leaves_no_run(tmp_path, cache):
     assert json.loads(result.stdout)["step"] == 2
 
 
-def test_evaluating_nothing(tmp_path):
+def test_evaluating_nothing_is_refused(tmp_path):
     message = last_line(script("evaluate.py", f"--workdir={tmp_path / 'none'}"))
     assert message.endswith("none: expected a run of train.py, found none")
     message = last_line(script("evaluate.py", f"--workdir={tmp_path}", "--split=dev"))

@@ -23,7 +23,7 @@ from tests.shallow import LAYERS
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
 
-def test_decode_rows(monkeypatch):
+def test_a_row_has_seconds_ratios_and_growth(monkeypatch):
     monkeypatch.setattr(decode, "VOCABULARY_SIZE", 50)
     # A second for the encoder and one a step; three times that without a cache.
     factor = {"transformer": 2.0, "transevolve-randomff-1": 1.0}

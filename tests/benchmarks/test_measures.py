@@ -77,7 +77,7 @@ def test_speedup_pairs_the_rounds():
     assert timing.speedup(seconds, "other", "base") == 2.0
 
 
-def test_speed_rows(monkeypatch):
+def test_rows_of_speed_compare_with_the_first_model(monkeypatch):
     literal, bound = PAIR[1] + "-literal", PAIR[1] + "-none"
     names = [*PAIR, literal, bound]
     slower = {"transformer": [3.0, 8.0, 8.0], literal: [4.0, 6.0, 16.0]}
@@ -304,7 +304,7 @@ def test_nothing_measured_is_no_picture(tmp_path):
         rows.plot([{"benchmark": "speed", "not_run": "x"}], tmp_path / "speed.png")
 
 
-def test_products_rows(monkeypatch):
+def test_rows_of_products_add_up_to_the_floor(monkeypatch):
     two_seconds(monkeypatch, products, **{products.STEP: [900.0]})
     prepared_at_once(monkeypatch, products)
     *each, total = products.measure(PAIR[1:], [16], tokens_per_batch=32)

@@ -70,7 +70,7 @@ def test_a_lost_standard_output_is_told_after_the_work(tmp_path, lost, reason):
 
 
 @pytest.mark.parametrize("lost", [">&- 2>&-", "2>&1 | :", "<&- >&- 2>&-"])
-def test_both_lost(tmp_path, lost):
+def test_without_both_streams_the_exit_code_tells(tmp_path, lost):
     result = run(lost, tmp_path / "work")
     assert (result.returncode, result.stdout, result.stderr) == (74, "", "")
 

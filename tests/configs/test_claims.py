@@ -436,7 +436,7 @@ def test_no_claim_is_left_out():
     assert re.search(counts, (ROOT / "README.md").read_text())
 
 
-def test_hours():
+def test_ratios_of_hours_are_those_of_speeds():
     hours = published.TRAINING_HOURS
     ratio = of(hours, "fullff-2") / of(hours, "randomff-1")
     assert f"Their ratio is {ratio:.1f}." in PAGE

@@ -84,7 +84,7 @@ def test_translation_defaults_are_the_papers(task, variant):
     assert "train.epochs" not in fields
 
 
-def test_small_translation():
+def test_small_translation_has_the_fields_of_the_large_one():
     config = importlib.import_module("configs.multi30k").get_config()
     configuration.check(config)
     fields = configuration.flatten(config)
@@ -95,7 +95,7 @@ def test_small_translation():
 
 
 @pytest.mark.parametrize("task", ["ag_news", "wmt14_en_de"])
-def test_unknown_variant(task):
+def test_an_unknown_variant_is_refused(task):
     module = importlib.import_module(f"configs.{task}")
     with pytest.raises(UserError, match=f"configs/{task}.py:other: expected a variant"):
         module.get_config("other")

@@ -231,7 +231,7 @@ def test_bad_rows_name_file_and_line(tmp_path, row, message):
     assert message in str(rows[1])
 
 
-def test_wrong_header(tmp_path):
+def test_a_wrong_header_is_refused(tmp_path):
     (tmp_path / "basic_val.tsv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=r"basic_val.tsv:1: expected the header"):
         list(listops.read(config(tmp_path, source="files"), "validation"))

@@ -196,7 +196,7 @@ def test_one_thread_is_enough(config):
     assert forked.call(count_batches, config.to_dict()) == 100
 
 
-def test_real_batches(multi30k):
+def test_batches_of_real_pairs_have_each_and_are_full(multi30k):
     data = ParallelData(*multi30k)
     batches = data.training(2048, "tokens")
     stream = batches.for_training(0).as_numpy_iterator()

@@ -48,7 +48,7 @@ def test_archives_are_read_alike_and_plain_files_first(folder):
     assert read(folder, "validation") == PAIRS
 
 
-def test_other_languages(folder):
+def test_other_languages_are_read(folder):
     (folder / "train.fr").write_bytes(b"a\nb\nc")
     found = read(folder, source_language="fr", target_language="en")
     assert [pair.source for pair in found] == [b"a", b"b", b"c"]
@@ -102,7 +102,7 @@ def test_missing_and_empty_files(folder):
 
 
 @pytest.mark.parametrize("damage", ["cut short", "changed", "no archive"])
-def test_damaged_archives(folder, damage):
+def test_damaged_archives_are_refused(folder, damage):
     text = b"".join(b"line %d\n" % number for number in range(20_000))
     archive = bytearray(gzip.compress(text))
     if damage == "cut short":
@@ -152,7 +152,7 @@ def test_a_byte_order_mark_is_no_text(folder):
     assert read(folder) == PAIRS
 
 
-def test_real_samples(shared):
+def test_real_pairs_are_all_read(shared):
     for language in ("de", "fr"):
         changes = {"target_language": language}
         for split, count in (("train", 29000), ("validation", 1014), ("test", 1000)):

@@ -77,7 +77,7 @@ def test_only_the_mark_of_a_space_becomes_a_space(round_trip):
     assert round_trip(["a\u2581b"])[1] == ["a b"]
 
 
-def test_special_ids(tokenizer, round_trip):
+def test_special_ids_are_decoded_to_nothing(tokenizer, round_trip):
     assert (PADDING, UNKNOWN, START, END) == (0, 1, 2, 3)
     assert tokenizer.vocabulary_size == 400
     (row,), _ = round_trip(["ab cd"])
@@ -211,7 +211,7 @@ def test_bad_vocabulary_file(tmp_path, content, message):
         subwords.given(config(tmp_path, vocab_file=str(path)))
 
 
-def test_vocabulary_file(tokenizer, tmp_path):
+def test_a_vocabulary_file_is_taken_as_it_is(tokenizer, tmp_path):
     (tmp_path / "my.model").write_bytes(tokenizer.model)
     data = config(tmp_path, vocab_file=str(tmp_path / "my.model"))
     assert subwords.given(data) == tokenizer.model

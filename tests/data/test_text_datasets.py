@@ -309,7 +309,7 @@ def test_row_errors_fail_or_are_counted():
     assert good.skipped == 2
 
 
-def test_real_samples(shared):
+def test_real_texts_are_all_read(shared):
     data = news(shared / "ag_news_csv")
     for split, count in (("train", 6600), ("test", 1000)):
         rows = list(ag_news.read(data, split))

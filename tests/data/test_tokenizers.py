@@ -23,7 +23,7 @@ def ids(tokenizer, *texts):
     return tf.function(tokenizer)(tf.constant(list(texts))).to_list()
 
 
-def test_word_pieces():
+def test_the_longest_word_piece_is_taken():
     tokenizer = tokenizers.WordPieceTokenizer(PIECES)
     assert ids(tokenizer, "UNABLE, abb", "Caf\u00e9 xyz", "") == [
         [2, 3, 7, 4, 6, 6],
@@ -90,7 +90,7 @@ def test_a_tokenizer_of_another_version(tmp_path):
         (b"[PAD]\n[UNK]\n\xff\n", ":3: expected UTF-8"),
     ],
 )
-def test_bad_vocabulary(tmp_path, content, message):
+def test_a_bad_vocabulary_is_refused(tmp_path, content, message):
     path = tmp_path / "vocab.txt"
     path.write_bytes(content)
     with pytest.raises(DataError, match="vocab.txt" + message):
@@ -175,7 +175,7 @@ def test_a_vocabulary_of_a_silent_server_is_not_waited_for(
     )
 
 
-def test_published_vocabulary(shared):
+def test_the_published_vocabulary_is_read(shared):
     path = shared / "bert_base_uncased_vocab.txt"
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert digest == vocabulary.BERT_SHA256

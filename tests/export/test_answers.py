@@ -228,7 +228,7 @@ def test_a_megabyte_beside_short_texts(exported):
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.long)])
-def test_random_bytes(exported, count):
+def test_random_bytes_are_answered(exported, count):
     run, client, _ = exported
     if count > 200 and (run.config.task, run.config.variant) not in QUICK:
         pytest.skip("minutes for a translator, and no affair of the variant")

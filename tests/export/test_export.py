@@ -196,7 +196,7 @@ def test_half_the_bytes(exported, tmp_path):
     assert "What rounding costs" in (tmp_path / "half/README.md").read_text()
 
 
-def test_the_card(exported):
+def test_the_card_says_what_was_exported(exported):
     run, folder, told = exported
     assert told["export"] == str(folder / "1")
     assert told["parameters"] == run.model.count_params()

@@ -116,7 +116,7 @@ def test_few_queries_are_the_last_of_many(small_chunks, hyperparameters):
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [1, 300, pytest.param(2000, marks=pytest.mark.long)])
 @each(elu1=ELU, dpfp=DPFP, paired=PAIRED)
-def test_long_texts(hyperparameters, length):
+def test_long_texts_equal_the_definition(hyperparameters, length):
     operator, layer = make("delta", hyperparameters, "causal", length)
     assert_equals_the_definition(operator, layer, hyperparameters, length)
 

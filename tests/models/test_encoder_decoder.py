@@ -169,7 +169,7 @@ def test_rows_are_independent(model, logits):
 
 
 @pytest.mark.parametrize("fidelity", ["paper", "official"])
-def test_forms_agree(fidelity):
+def test_factored_equals_literal(fidelity):
     literal = build("literal", fidelity=fidelity)
     factored = with_attention(literal, "factored")
     real = TARGET != 0

@@ -100,7 +100,7 @@ def test_what_is_as_unlike_as_can_be_still_counts(name, norm):
     assert (products > 1e-37).all()
 
 
-def test_relu_features():
+def test_relu_features_equal_the_formula():
     feature_map = make("favor", num_features=16, kernel="relu")
     x = normal(5, SIZE)
     expected = np.maximum(x @ feature_map.vectors[0].T / 16**0.5, 0) + 1e-3
@@ -110,14 +110,14 @@ def test_relu_features():
         np.testing.assert_allclose(numpy(found), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_elu():
+def test_elu_equals_the_formula():
     x = normal(5, SIZE)
     found = numpy(make("elu1").queries(x))
     np.testing.assert_allclose(found, np.where(x > 0, x + 1, np.exp(x)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("nu", [1, 2, 3, 8])
-def test_dpfp(nu):
+def test_dpfp_equals_the_formula(nu):
     x = normal(5, SIZE)
     found = numpy(make("dpfp", nu=nu).queries(x))
     assert found.shape == (5, 2 * nu * SIZE)
@@ -174,7 +174,7 @@ def test_pairs_come_nearer():
     assert errors == pytest.approx([0.20, 0.28], abs=0.02)
 
 
-def test_draws():
+def test_draws_are_orthogonal_and_each_is_normal():
     vectors = draw_vectors(2 * SIZE + 3, SIZE, True, 0)
     assert vectors.shape == (2 * SIZE + 3, SIZE) and vectors.dtype == "float32"
     for start in (0, SIZE, 2 * SIZE):

@@ -103,7 +103,7 @@ EAGER_EXAMPLES = 3 if keras.backend.backend() == "jax" else 12
 @given(**CASES)
 @example(**LEADING_PADDING)
 @example(**PAST_THE_GUARD)
-def test_forms_agree(**case):
+def test_factored_equals_literal(**case):
     check(case, compiled=False)
 
 

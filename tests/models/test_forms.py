@@ -31,7 +31,7 @@ PADDING = {
 )
 @pytest.mark.parametrize("fidelity", ["paper", "official"])
 @pytest.mark.parametrize("feed_forward", ["dense", "rotation"])
-def test_forms_agree(feed_forward, fidelity, padding):
+def test_factored_equals_literal(feed_forward, fidelity, padding):
     factored = build(feed_forward=feed_forward, fidelity=fidelity)
     literal = with_attention(factored, "literal")
     ids = tokens(padding=PADDING[padding])

@@ -144,7 +144,7 @@ def biases_of(layer, keys):
 @EACH_MAP
 @EACH_USE
 @pytest.mark.parametrize("fidelity", ["paper", "official"])
-def test_time_evolving(map_, use, fidelity):
+def test_a_time_evolving_layer_equals_the_definition(map_, use, fidelity):
     layer, query, key, root = time_evolving(map_, use, fidelity)
     x, context, real = inputs(use)
     values = np.random.default_rng(2).normal(size=(DEPTHS, *context.shape))

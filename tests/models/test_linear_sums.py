@@ -131,7 +131,7 @@ def one_head(length, spread):
 @pytest.mark.parametrize("spread", [1, 200, "late"])
 # No size of chunks divides 3001.
 @pytest.mark.parametrize("length", [3001, pytest.param(4000, marks=pytest.mark.long)])
-def test_long_texts(length, spread, causal):
+def test_long_texts_equal_the_oracle(length, spread, causal):
     arrays = one_head(length, spread)
     found, _ = compute(*arrays, causal)
     assert_near(found, oracle(*arrays, causal))
@@ -229,7 +229,7 @@ def test_gradients_are_those_of_the_sums_in_float64(spread, zeros, length, causa
 
 @pytest.mark.parametrize("spread", [1, 200])
 @pytest.mark.parametrize("num_queries", [1, 40, CHUNK + 7])
-def test_cross_attention(num_queries, spread):
+def test_cross_attention_equals_the_oracle(num_queries, spread):
     """As many queries as keys, fewer, and more."""
     arrays = draw(40, spread, zeros=0.3, padding=0.2, num_queries=num_queries)
     found, _ = compute(*arrays, False)
@@ -261,7 +261,9 @@ def test_xla_gives_the_same(spread, causal):
     use=st.sampled_from(["self", "causal", "cross"]),
     seed=st.integers(0, 2**31),
 )
-def test_any_keys(length, num_queries, spread, late, zeros, padding, use, seed):
+def test_any_keys_give_what_the_oracle_gives(
+    length, num_queries, spread, late, zeros, padding, use, seed
+):
     causal, num_queries = use == "causal", num_queries if use == "cross" else None
     if late is not None:  # which spreads them by 200 each way
         spread = min(spread, 1)

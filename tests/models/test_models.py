@@ -51,7 +51,9 @@ def transformer():
 @pytest.mark.parametrize("feed_forward, num_blocks", OFFICIAL_COUNTS)
 @pytest.mark.parametrize("form", ["literal", "factored"])
 @pytest.mark.parametrize("fidelity", ["paper", "official"])
-def test_parameter_counts(feed_forward, num_blocks, form, fidelity):
+def test_parameters_are_as_many_as_the_authors(
+    feed_forward, num_blocks, form, fidelity
+):
     config = {
         **BASE,
         "feed_forward": feed_forward,

@@ -5,7 +5,7 @@ from reporting.tables import markdown_table
 from tasks.task import Evaluation, Table
 
 
-def test_markdown_table():
+def test_a_table_is_written_in_markdown():
     assert (
         markdown_table(["a", "b"], [["x", 1]]) == "| a | b |\n| --- | --: |\n| x | 1 |"
     )

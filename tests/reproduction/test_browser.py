@@ -130,7 +130,7 @@ def test_axe_finds_nothing_serious(open_page, scheme, viewport):
     assert serious_findings(page) == []
 
 
-def test_schemes_differ(open_page):
+def test_light_and_dark_differ(open_page):
     def background(page):
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 

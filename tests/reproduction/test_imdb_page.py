@@ -87,7 +87,7 @@ def test_means_and_verdicts_follow(model):
 
 
 @pytest.mark.parametrize("model", ["randomFF-1", "fullFF-1"])
-def test_intervals_follow(model):
+def test_intervals_follow_from_the_epochs(model):
     best = [max(accuracies) for accuracies in of_model(f"transevolve-{model.lower()}")]
     score = mean_score(best)
     width = BY_CHANCE[score.count - 2] * score.deviation / score.count**0.5

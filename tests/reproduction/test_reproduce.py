@@ -392,7 +392,7 @@ def test_a_job_that_is_locked_is_put_off():
         (["--figure=evolution"], "--workdir: expected beside --figure"),
     ],
 )
-def test_bad_flags(flags, message):
+def test_bad_flags_are_refused_in_a_line(flags, message):
     result = forked.run("reproduce.py", flags)
     assert message in scripts.last_line(result)
     assert "Traceback" not in result.stderr

@@ -342,7 +342,7 @@ def test_what_stands_in_for_a_test_set_is_named(tmp_path):
     }
 
 
-def test_learning_rates(tmp_path):
+def test_learning_rates_share_the_runs_of_table_2(tmp_path):
     table = tables.TABLES["figure2"]
     experiments = experiments_of(table, PAPER)
     assert len(experiments) == 2 * 6 * 5

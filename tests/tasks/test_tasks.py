@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
         ),
     ],
 )
-def test_from_files(task, write, names, tmp_path):
+def test_a_task_trains_from_files(task, write, names, tmp_path):
     write(tmp_path)
     config = settings(task, tmp_path)
     config.data.update(source="files", dir=str(tmp_path))
@@ -39,7 +39,7 @@ def test_from_files(task, write, names, tmp_path):
     assert all(f"| {name} |" in table for name in names)
 
 
-def test_from_tfds(tmp_path, monkeypatch):
+def test_a_task_trains_from_tfds(tmp_path, monkeypatch):
     config = settings("ag_news", tmp_path)
     config.data.dir = str(tmp_path / "tfds")
     with tfds_server.serving(monkeypatch):

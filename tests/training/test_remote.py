@@ -55,7 +55,7 @@ def test_a_remote_run_is_as_a_local_one(memory, tmp_path):
 
 
 @pytest.mark.long
-def test_remote_data(memory, tmp_path):
+def test_data_is_read_from_a_remote_folder(memory, tmp_path):
     write_ag_news(tmp_path)
     memory.mkdir(parents=True, exist_ok=True)
     for path in tmp_path.glob("*.csv"):

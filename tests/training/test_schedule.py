@@ -11,7 +11,7 @@ from training import config as configuration
 from training.schedule import CosineSchedule, WarmupSchedule, make_schedule
 
 
-def test_golden_schedule():
+def test_the_schedule_is_the_authors():
     golden = load("official_schedule.npz")
     schedule = WarmupSchedule(
         float(golden["lr_max"]), int(golden["hidden"]), int(golden["warmup"])
