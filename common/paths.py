@@ -69,7 +69,7 @@ def make_path(text, what: str) -> Path:
 
 
 def make_local_path(text, what: str) -> Path:
-    """As `make_path`, for a path that must be of this machine.
+    """Makes what `make_path` makes, of a path that must be of this machine.
 
     Raises:
       UserError: as `make_path`, and if it is remote.

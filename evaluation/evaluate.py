@@ -76,7 +76,7 @@ def evaluate_each(
     evaluations: list[tuple[str, int]],
     strategy: tf.distribute.Strategy | None = None,
 ) -> None:
-    """As `evaluate`, several times: the model is made and traced once.
+    """Evaluates several times; the model is made and traced once.
 
     Args:
       workdir: of the run.

@@ -101,7 +101,7 @@ class TextModel(tf.Module, ABC):
         """
 
     def _in_batches(self, function, columns, specs, numbers, max_rows):
-        """As `in_batches`, with the weights that are stored.
+        """Calls `in_batches` with the weights that are stored.
 
         Args:
           function: of padded ids, int32 [some, length], of each column.

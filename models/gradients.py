@@ -107,7 +107,7 @@ def pulled_back(function: Callable, arguments: tuple, slopes) -> tuple:
 
 
 def _by_torch(function):
-    """As `custom_gradient`: that of Keras takes one output alone."""
+    """Makes a `custom_gradient`; that of Keras takes one output alone."""
     import torch
 
     class WithGradient(torch.autograd.Function):

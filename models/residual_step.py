@@ -1,4 +1,8 @@
-"""How a depth moves its state by the increments of its sublayers."""
+"""How a depth moves its state by the increments of its sublayers.
+
+Reversible layers alone move by themselves, since they have two halves of a state
+(`models.reversible`).
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

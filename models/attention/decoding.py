@@ -24,11 +24,11 @@ class Decoding(abc.ABC):
         lists of the leaves of `models.attention.cache`."""
 
     def further_inputs_of_step(self, x, position) -> tuple:
-        """As `Operator.further_inputs`, of one position, a scalar."""
+        """Gives `Operator.further_inputs` of one position, a scalar."""
         return self.further_inputs(x, x)
 
     def inputs_of_step(self, queries, keys, further=()) -> tuple:
-        """As `Operator.inputs`, of one position."""
+        """Gives `Operator.inputs` of one position."""
         return self.inputs(queries, keys, further)
 
     @abc.abstractmethod

@@ -80,7 +80,7 @@ class AfterPositions(NamedTuple):
     values: dict
 
     def read(self, number: int, values):
-        """As `reading.read`."""
+        """Reads by `reading.read`."""
         values = _joined(self.memory.values[number], values)
         self.values[number] = values
         return reading.read(self.made, number, values)
@@ -108,7 +108,7 @@ class AfterStates(NamedTuple):
 
     @classmethod
     def start(cls, operator, inputs, biases, mask, length, size, memory):
-        """As `reading.start`, after the states of each read."""
+        """Starts by `reading.start`, after the states of each read."""
         memory = [ops.stop_gradient(state.value[:, 0]) for state in memory]
         earlier_biases, values = operator.keys_of(memory)
         count = ops.shape(earlier_biases)[2]
@@ -122,7 +122,7 @@ class AfterStates(NamedTuple):
         return cls(made, biases, [merge_heads(each) for each in values], {})
 
     def read(self, number: int, values):
-        """As `reading.read`."""
+        """Reads by `reading.read`."""
         operator, parts = self.made.operator, self.made.parts
         values = _joined(self.values[number], values)
         of_read = (

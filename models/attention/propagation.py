@@ -75,7 +75,7 @@ def _interleaved(even, odd, count):
 
 
 def _looped(transitions, x):
-    """As `states_before`, by sums over 1, 2, 4 … chunks before each."""
+    """Gives `states_before` by sums over 1, 2, 4 … chunks before each."""
     places = ops.arange(ops.shape(x)[2])
 
     def earlier(x, distance):

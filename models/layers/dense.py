@@ -23,7 +23,7 @@ def project(x, kernel):
 
 @keras.saving.register_keras_serializable("transevolve")
 class Dense(keras.layers.Dense):
-    """`keras.layers.Dense` by `linear`, without an activation."""
+    """Multiplies as `keras.layers.Dense` does, by `project`, without an activation."""
 
     def call(self, x):
         x = project(x, self.kernel)

@@ -278,3 +278,15 @@ def test_attentions_learn_which_lengths_they_must_serve(config):
         layer for layer in model._flatten_layers() if isinstance(layer, Attention)
     ]
     assert {layer.max_length for layer in attentions} == {14}
+
+
+@EACH_ARCHITECTURE
+@pytest.mark.jax
+def test_keras_fits_it(config):
+    """Gradients by hand take what its trainer hands them, on any backend."""
+    model = randomize(build_classifier(config, VOCABULARY_SIZE, 4))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(1e-2), loss)
+    labels = np.arange(8) % 4
+    losses = model.fit(tokens(8), labels, epochs=10, verbose=0).history["loss"]
+    assert losses[-1] < losses[0] / 2

@@ -255,7 +255,7 @@ class Trainer(BaseTrainer):
         )[1:]
 
     def _each(self, iterator, num_steps):
-        """As `_steps`, with a return to Python after each update."""
+        """Does what `_steps` does, and returns to Python after each update."""
         totals, norm, failure = _nothing_yet()
         for number in range(num_steps):
             sums, norm = self._one(next(iterator))
