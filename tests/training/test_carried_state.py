@@ -3,9 +3,11 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
+from export.saved_model import export
 from tests import toys
 from training.backends import one_device_trainer
 from training.run_state import CARRIED
@@ -140,6 +142,13 @@ def test_a_run_goes_on_with_the_state_that_it_had(tmp_path):
         fresh.answer(*fresh.outputs("serving_default", ["1 2 3"]))
     ]
     assert evaluate(tmp_path / "whole")[0] == evaluate(tmp_path / "stopped")[0]
+    exported = tf.saved_model.load(
+        export(tmp_path / "whole", tmp_path / "new")["export"]
+    )
+    answers = exported.signatures["serving_default"](tf.constant(["1 2 3"]))
+    expected = run.text_model.outputs("serving_default", ["1 2 3"])
+    for name, values in answers.items():
+        np.testing.assert_allclose(values[0], expected[0][name], rtol=1e-5)
 
 
 def test_tasks_that_carry_nothing_keep_nothing(tmp_path):
