@@ -281,7 +281,7 @@ LAPTOP = Scale(
         "speed": {"lengths": [1000, 4000], "rounds": 5},
         "memory": {"lengths": [4000]},
     },
-    # At some of these the published memories are full. All take an hour of two cores.
+    # At some of these the published memories are full.
     retrieval={1: (20, 60, 180, 260, 420), 2: (20, 100, 200)},
     fast_weights={
         # Heads of 64, as theirs.
