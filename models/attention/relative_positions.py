@@ -3,6 +3,7 @@
 import abc
 
 import keras
+import numpy as np
 from keras import ops
 
 from models.attention.heads import sines_and_cosines
@@ -207,9 +208,10 @@ class RelativeSinusoids(RelativePositions):
         vectors = sines_and_cosines(distances, kernel.shape[0] // 2, queries.dtype)
         vectors = ops.concatenate(vectors, axis=1)
         queries = queries + ops.cast(self.query_biases[1], queries.dtype)
-        _, _, num_queries, size = ops.shape(queries)
-        if isinstance(num_queries, int) and num_queries < size:
-            # As in decoding: the products with W are fewer with the queries.
+        batch, _, num_queries, size = ops.shape(queries)
+        counts = batch, num_queries
+        if all(isinstance(count, int) for count in counts) and np.prod(counts) < size:
+            # As in decoding a few texts: products of W with queries are fewer.
             by_head = ops.reshape(kernel, (-1, self.num_heads, size))
             queries = ops.matmul(queries, ops.transpose(by_head, (1, 2, 0)))
             return ops.matmul(queries, ops.transpose(vectors))
