@@ -162,18 +162,15 @@ class Retrieval(keras.layers.Layer):
         asked = ops.take(ops.matmul(self.embedding, kernel) + bias, queries, axis=0)
         # Queries are causal: padding stands where they are.
         pairs = ops.pad(pairs, [[0, 0], [0, count], [0, 0]])
-        values = ops.pad(
-            ops.one_hot(values, self.symbols), [[0, 0], [0, count], [0, 0]]
-        )
+        values = ops.pad(values, [[0, 0], [0, count]], constant_values=-1)
+        values = ops.one_hot(values, self.symbols)  # zeros at the padding
         length = pairs.shape[1]
         mask = ops.broadcast_to(ops.arange(length) < length - count, pairs.shape[:2])
         draw = operator.draw(training)
-        context = pairs[..., KEY_SIZE:]
+        keys, context = ops.split(pairs, [KEY_SIZE], axis=-1)
         further = operator.further_inputs(context[:, -count:], context, mask, training)
         queries = operator.prepare_queries(asked[:, None], self.scale, draw)
-        keys, logs = operator.prepare_keys(
-            pairs[:, None, :, :KEY_SIZE], self.scale, mask, draw
-        )
+        keys, logs = operator.prepare_keys(keys[:, None], self.scale, mask, draw)
         biases = ops.zeros_like(keys[..., :1]) if logs is None else logs
         state = reading.start(
             operator,
