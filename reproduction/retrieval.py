@@ -213,7 +213,7 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
     """Trains until it is solved or no better for `PATIENCE` evaluations.
 
     Returns:
-      `loss`, the least of the evaluations, and `steps`.
+      `loss`, the least of the evaluations, None where none was finite, and `steps`.
     """
     batch_size = memory.batch_size
     model = Retrieval(memory.attention, symbols)
@@ -244,7 +244,7 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
             best, best_at = error, step
         if not np.isfinite(error):
             break
-    return {"loss": best, "steps": step}
+    return {"loss": best if np.isfinite(best) else None, "steps": step}
 
 
 def row(setting: int, name: str, symbols: int) -> dict:

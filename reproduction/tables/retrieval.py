@@ -78,7 +78,8 @@ def _sheet(setting, counts, folder, scale):
                 losses["here"][count] = row["loss"]
                 if (figure := losses["published"].get(count)) is not None:
                     compared += 1
-                    near += row["loss"] <= figure + TOLERANCE
+                    loss = row["loss"]
+                    near += loss is not None and loss <= figure + TOLERANCE
         filled += [
             {"memory": memory, "of": of, **{f"{n}": points.get(n) for n in counts}}
             for of, points in losses.items()
@@ -90,6 +91,10 @@ def _sheet(setting, counts, folder, scale):
         notes.append(
             f"{near} of {compared} losses are at most {TOLERANCE} above the published."
         )
+    never = [row for row in trained if row["loss"] is None]
+    if never:
+        named = ", ".join(f"{row['memory']} at {row['symbols']}" for row in never)
+        notes.append(f"No evaluation of these had a finite loss: {named}.")
     if missing := len(retrieval.MEMORIES[setting]) * len(counts) - len(trained):
         notes.append(f"{missing} trainings have not been done.")
     columns = [Column("memory", "memory"), Column("of", "loss")]
@@ -98,11 +103,16 @@ def _sheet(setting, counts, folder, scale):
     if trained:
         plot_retrieval(trained, folder / f"{name}.png")
         alternative = ", ".join(
-            f"{row['memory']} {row['loss']:.3f} at {row['symbols']}" for row in trained
+            f"{row['memory']} {_said(row['loss'])} at {row['symbols']}"
+            for row in trained
         )
         caption = "Least loss by the number of keys; the published ones are dotted."
         pictures = [Picture(f"{name}.png", caption, f"Losses: {alternative}.")]
     return Sheet(name, TITLES[setting], columns, filled, notes, pictures)
+
+
+def _said(loss):
+    return "diverged" if loss is None else f"{loss:.3f}"
 
 
 def _path(folder, setting, memory, count):

@@ -106,6 +106,15 @@ def test_a_memory_learns_what_it_can_hold(setting, name):
     assert row["published"] is None
 
 
+def test_a_loss_that_was_never_finite_is_none(monkeypatch):
+    monkeypatch.setattr(retrieval, "drawn_updates", lambda *_: lambda first, end: None)
+    monkeypatch.setattr(
+        retrieval, "loss", lambda *_: (tf.constant([[np.nan]]), tf.constant([[True]]))
+    )
+    row = retrieval.train(MEMORIES[1]["linear"], 1, 3)
+    assert row == {"loss": None, "steps": retrieval.EVERY}
+
+
 def test_favor_has_two_features_of_each_draw():
     for name, features in (("favor-64", 128), ("favor-512", 1024)):
         model = Retrieval(MEMORIES[1][name].attention, 6)

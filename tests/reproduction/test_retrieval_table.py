@@ -50,6 +50,20 @@ def test_losses_stand_beside_the_published(trained, tmp_path):
         assert (folder.results / picture.file).exists()
 
 
+def test_what_never_had_a_finite_loss_is_said(trained, tmp_path, monkeypatch):
+    losses = {20: None, 60: 0.1}
+    monkeypatch.setattr(
+        trainings, "train", lambda _, __, symbols: {"loss": losses[symbols], "steps": 1}
+    )
+    folder = Folder(tmp_path, "laptop", None)
+    assert do(folder.results) == []
+    one, _ = retrieval.sheets(SCALE, Results({}, folder))
+    rows = {(row["memory"], row["of"]): row for row in one.rows}
+    assert rows["linear", "here"]["20"] is None
+    assert any("finite loss: softmax at 20, linear at 20" in note for note in one.notes)
+    assert "linear diverged at 20" in one.pictures[0].alternative
+
+
 def test_each_is_trained_once(trained, tmp_path):
     do(tmp_path)
     (tmp_path / "retrieval/1-linear-60.json").unlink()
