@@ -8,7 +8,6 @@ decode   seconds of a beam search, with a cache and recomputing every prefix
 serve    latency and throughput of exported models, beside Python and evaluation
 features error of random features against softmax attention
 scan     the delta rule in chunks beside its rule position by position
-recall   how much is recalled by what a model keeps of a text
 ngrams   perplexity of n-gram models of a text
 input    what a training command's data pipeline delivers and consumes
 stream   memory while a parallel text of any size is read for training

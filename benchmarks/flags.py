@@ -7,8 +7,6 @@ from common.errors import UserError
 from common.paths import check_writable_file, make_path
 
 MOST_TOKENS = 1_000_000
-# The largest numbers that a list may have.
-MOST = {"lengths": MOST_TOKENS, "widths": 65_536}
 WHOLE, CHOICE, LIST = flags.DEFINE_integer, flags.DEFINE_enum, flags.DEFINE_list
 BOOLEAN, TEXT = flags.DEFINE_bool, flags.DEFINE_string
 CONFIG = config_flags.DEFINE_config_file
@@ -51,9 +49,6 @@ FLAGS = {
     "batch": (WHOLE, 8, "Texts that are answered together.", 1, 10_000),
     "recompute": (BOOLEAN, True, "Time that too; slow."),
     "pairs": (WHOLE, 5_000_000, "Of sentences.", 10_000, 100_000_000),
-    "widths": (LIST, ["64"], "How wide the models are."),
-    "vocabulary": (WHOLE, 8192, "Ids, half of them keys.", 4, 1_000_000),
-    "steps": (WHOLE, 10_000, "Updates, at most.", 1, 10_000_000),
     "config": (CONFIG, None, "As train.py takes it, with its --config.FIELD flags."),
 }
 # What a command's `measure` calls them, where that is not the flag's name.
@@ -62,7 +57,6 @@ ARGUMENTS = {
     "beam": "beam_size",
     "batch": "batch_size",
     "pairs": "num_pairs",
-    "vocabulary": "vocabulary_size",
 }
 MODELS = ["models", "size", "lengths"]
 STEP = [*MODELS, "tokens_per_batch", "precision", "mode", "task", "causal"]
@@ -76,7 +70,6 @@ COMMANDS = {
     "serve": [*MODELS, "task", "batch", "rounds"],
     "features": ["plot"],
     "scan": ["lengths", "rounds", "xla"],
-    "recall": ["models", "lengths", "widths", "vocabulary", "steps", "plot"],
     "ngrams": ["config"],
     "input": ["config", "rounds"],
     "stream": ["pairs"],
@@ -84,7 +77,6 @@ COMMANDS = {
 # Where they differ from those of `FLAGS`.
 DEFAULTS = {
     "scan": {"lengths": ["2048"]},
-    "recall": {"lengths": ["64", "128", "256"]},
     "decode": {"size": "base", "lengths": ["16", "64", "128"]},
     "serve": {"lengths": ["64", "256", "1024", "2048", "4096"], "batch": 64},
 }
@@ -109,13 +101,12 @@ def arguments(command: str) -> dict:
 
         if values["models"] is None:
             values["models"] = variants(in_paper=True)
-    for name in ("models", "lengths", "widths"):
+    for name in ("models", "lengths"):
         chosen = values.get(name)
         if chosen is not None and (not chosen or len(set(chosen)) < len(chosen)):
             raise UserError(f"--{name}: expected different ones, found {chosen}")
-    for name, most in MOST.items():
-        if name in values:
-            values[name] = [_number(name, text, most) for text in values[name]]
+    if "lengths" in values:
+        values["lengths"] = [_length(text) for text in values["lengths"]]
     if values.get("config", True) is None:
         raise UserError("--config: expected a task and variant, found nothing")
     if path := values.pop("plot", None):
@@ -126,10 +117,11 @@ def arguments(command: str) -> dict:
     return {ARGUMENTS.get(name, name): value for name, value in values.items()}
 
 
-def _number(name, text, most):
+def _length(text):
     is_short = text.isdecimal() and len(text) < 8
-    if not is_short or not 1 <= int(text) <= most:
+    if not is_short or not 1 <= int(text) <= MOST_TOKENS:
         raise UserError(
-            f"--{name}: expected whole numbers from 1 to {most:,}, found {text!r:.40}"
+            f"--lengths: expected whole numbers from 1 to {MOST_TOKENS:,}, found "
+            f"{text!r:.40}"
         )
     return int(text)

@@ -38,18 +38,17 @@ def _cell(value):
 
 
 def plot(rows: list[dict], path) -> None:
-    """Draws speed or memory against length, or errors, or what is recalled, to a PNG.
+    """Draws speed or memory against length, or errors, to a PNG.
 
     Raises:
       UserError: if there was no memory for any row.
     """
-    from reporting.plots import plot_against_length, plot_errors, plot_recall
+    from reporting.plots import plot_against_length, plot_errors
 
     path = make_path(path, "--plot")
     kind = rows[0]["benchmark"]
-    other = {"features": plot_errors, "recall": plot_recall}
-    if kind in other:
-        return other[kind](rows, path)
+    if kind == "features":
+        return plot_errors(rows, path)
     rows = [
         dict(row) for row in rows if row["benchmark"] == kind and "not_run" not in row
     ]

@@ -1,11 +1,12 @@
 """Plots of measured rows, as PNG files."""
 
+import itertools
 import math
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, LogLocator, NullLocator, StrMethodFormatter
 
-from reporting.palette import COLOURS, MARKERS, look
+from reporting.palette import COLOURS, DASHES, MARKERS, look
 from reporting.png import drawable, write_png
 
 LABELS = {
@@ -119,37 +120,37 @@ def plot_retrieval(rows: list[dict], path) -> None:
 
 
 def plot_recall(rows: list[dict], path) -> None:
-    """Draws accuracy by bytes, a panel for each length, a line for each model.
+    """Draws accuracy by what is kept, a panel for each model and length.
 
     Args:
-      rows: of `benchmarks.recall`.
+      rows: of `reproduction.tables.recall`.
       path: where to write the PNG, a `Path`.
     """
     lengths = sorted({row["length"] for row in rows})
-    figure = Figure(figsize=(2.4 + 3.2 * len(lengths), 4.2), layout="constrained")
-    axes = figure.subplots(1, len(lengths), squeeze=False, sharey=True)[0]
-    for axis, length in zip(axes, lengths, strict=True):
-        lines, pairs = {}, 0
-        for row in rows:
-            if row["length"] == length:
-                point = row["state_bytes"] / 1024, row["accuracy"]
-                lines.setdefault(row["model"], []).append(point)
-                pairs = row["pairs"]
-        for model, points in lines.items():
-            drawn = look(model)._asdict()
-            axis.plot(*zip(*sorted(points), strict=True), label=model, **drawn)
-        sizes = [x for points in lines.values() for x, _ in points]
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    size = 3 + 3.6 * len(lengths), 0.6 + 3.2 * len(models)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(
+        len(models), len(lengths), squeeze=False, sharex="col", sharey=True
+    )
+    for (model, length), axis in zip(
+        itertools.product(models, lengths), axes.flat, strict=True
+    ):
+        drawn = [
+            row for row in rows if (row["model"], row["length"]) == (model, length)
+        ]
+        _draw(axis, drawn, "attention", "kib", "accuracy")
         axis.set_xscale("log", base=2)
-        # Room for ticks where all are of one size.
-        axis.set_xlim(min(sizes) / 2, 2 * max(sizes))
-        axis.xaxis.set_major_locator(LogLocator(4))
+        axis.xaxis.set_major_locator(LogLocator(2))
         axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.xaxis.set_minor_locator(NullLocator())
-        axis.set(xlabel="KiB kept of a text", ylim=(0, 1.05))
-        axis.set_title(f"{length:,} tokens, {pairs} pairs")
+        axis.set(ylim=(0, 1.05), title=f"{model}, {length:,} tokens")
         add_grid(axis)
-    axes[0].set_ylabel("share of values recalled")
-    handles, labels = axes[0].get_legend_handles_labels()
+    for axis in axes[:, 0]:
+        axis.set_ylabel("share of values recalled")
+    for axis in axes[-1]:
+        axis.set_xlabel("KiB kept of a text")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", frameon=False)
     write_png(figure, path)
 
@@ -180,10 +181,12 @@ def _draw(axis, rows, name, x, y, **look):
         points = lines.setdefault(row[name], [])
         if row[y] is not None:
             points.append((row[x], row[y]))
-    for (label, points), color, marker in zip(
-        lines.items(), COLOURS, MARKERS, strict=False
+    looks_of_all = zip(itertools.product(DASHES, COLOURS), itertools.cycle(MARKERS))
+    for (label, points), ((dashes, color), marker) in zip(
+        lines.items(), looks_of_all, strict=False
     ):
-        looks = {"color": color, "marker": marker, "label": label, **look}
+        looks = {"color": color, "linestyle": dashes, "marker": marker, "label": label}
+        looks |= look
         axis.plot([x for x, _ in points], [y for _, y in points], **looks)
     return lines
 

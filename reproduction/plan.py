@@ -81,8 +81,8 @@ def plan(
         "Minutes are those of this machine, estimated from "
         f"{TIMED} updates of each kind of run. Beam search is timed on an untrained "
         "model, whose translations are long. Tables 4 and all measure speed and memory "
-        "afterwards, and the table of retrieval trains memories. Neither is in the "
-        "sum. A run that was stopped counts whole. Disk is that of checkpoints."
+        "afterwards. That is not in the sum, nor are the trainings of retrieval and "
+        "recall. A run that was stopped counts whole. Disk is that of checkpoints."
     ]
     return Sheet("plan", "Plan", COLUMNS, [*rows, total], notes)
 

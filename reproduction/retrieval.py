@@ -14,11 +14,11 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from benchmarks.updates import drawn_updates
 from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
 from models.attention import OPERATORS, reading
 from models.attention.heads import masked
 from models.seeds import derive_seed
+from reproduction.drawn_updates import drawn_updates
 
 KEY_SIZE = 64
 # Symbols have embeddings of so many times their number.

@@ -21,6 +21,7 @@ from common.interruption import EXIT_CODE, SIGNALS, Interrupted
 from common.json_files import read_object
 from common.paths import check_writable_folder, write_whole
 from common.processes import end_with_parent, ending
+from common.progress import progress_bar
 from evaluation.evaluate import evaluate_each
 from reproduction import records
 from reproduction.experiment import Experiment, Folder
@@ -57,6 +58,30 @@ class Job(NamedTuple):
     is_done: Callable[[], bool]
     call: tuple
     explain: Callable[[int], str] = ending
+
+
+def rows_job(name: str, paths: dict, measure: Callable[..., dict], lock: Path) -> Job:
+    """A job that writes `measure(key)` into the file of each key; those there stay.
+
+    Args:
+      name: for people.
+      paths: {key: where its row lies}.
+      measure: function that can be pickled.
+      lock: a file that says who is at it.
+    """
+    return Job(name, partial(_are_there, paths), (_write_rows, paths, measure, lock))
+
+
+def _are_there(paths):
+    return all(path.exists() for path in paths.values())
+
+
+def _write_rows(paths, measure, lock):
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with locked(lock.parent, lock.name):
+        missing = [key for key, path in paths.items() if not path.exists()]
+        for key in progress_bar(missing, unit=" trainings"):
+            write_json(paths[key], measure(key))
 
 
 def do_all(jobs: list[Job], after_each: Callable[[], None]) -> list[str]:

@@ -1,12 +1,13 @@
 """How large the tables' runs are: the paper's, a laptop's, a test's."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from configs.published import SYSTEMS
 from models import variants
 from models.bag_of_words import BAG_OF_WORDS
 from reproduction.experiment import Experiment
+from reproduction.recall import ATTENTIONS
 
 
 class Scale(NamedTuple):
@@ -25,6 +26,8 @@ class Scale(NamedTuple):
       fidelity: {task: how it runs in the fidelity table}.
       benchmarks: {"speed" or "memory": arguments of that benchmark}.
       retrieval: {setting: numbers of keys}, see `reproduction.retrieval`.
+      recall: the attentions, {tokens: pairs}, widths, words and updates of models that
+        are trained to recall, see `reproduction.recall`.
       fast_weights: {"translation" or the size of a language model: how it runs in the
         tables of Schlag, Irie and Schmidhuber 2021}.
       pretraining: {task: how its models learn classes in the table of pretraining}.
@@ -42,6 +45,7 @@ class Scale(NamedTuple):
     fidelity: dict[str, Experiment]
     benchmarks: dict[str, dict]
     retrieval: dict[int, Sequence[int]]
+    recall: dict[str, Any]
     fast_weights: dict[str, Experiment]
     pretraining: dict[str, Experiment]
     tunes: bool = False
@@ -153,6 +157,13 @@ PAPER = Scale(
         "memory": {"lengths": [1000, 2000, 3000, 4000]},
     },
     retrieval={1: range(20, 620, 20), 2: range(20, 220, 20)},
+    recall={
+        "attentions": ATTENTIONS,
+        "pairs": {64: 4, 128: 8, 256: 16, 512: 64},
+        "widths": (64, 128, 256),
+        "vocabulary_size": 8192,
+        "steps": 10_000,
+    },
     fast_weights={
         "translation": _task(
             "wmt14_en_de",
@@ -283,6 +294,13 @@ LAPTOP = Scale(
     },
     # At some of these the published memories are full.
     retrieval={1: (20, 60, 180, 260, 420), 2: (20, 60, 200)},
+    recall={
+        "attentions": ATTENTIONS,
+        "pairs": {64: 8},
+        "widths": (16, 32, 64),
+        "vocabulary_size": 512,
+        "steps": 5000,
+    },
     fast_weights={
         # Heads of 64, as theirs.
         "translation": LAPTOP_TASKS["wmt14_en_de"].changed(
@@ -367,6 +385,13 @@ SMOKE = Scale(
         "memory": {"lengths": [16], "tokens_per_batch": 32},
     },
     retrieval={1: (3,), 2: (3,)},
+    recall={
+        "attentions": ["softmax", "linear"],
+        "pairs": {16: 2},
+        "widths": (4,),
+        "vocabulary_size": 16,
+        "steps": 1,
+    },
     fast_weights={
         "translation": SMOKE_TASKS["wmt14_en_de"].changed(
             {"model.hidden_dim": 32, "model.num_heads": 1},

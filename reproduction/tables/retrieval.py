@@ -3,15 +3,13 @@
 import functools
 
 from common.json_files import read_object
-from common.progress import progress_bar
 from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
 from reporting.plots import plot_retrieval
 from reproduction import retrieval
 from reproduction.results import Results
-from reproduction.running import Job, write_json
+from reproduction.running import Job, rows_job
 from reproduction.scales import Scale
 from reproduction.sheet import Column, Picture, Sheet
-from training.lock import locked
 
 # Losses that differ by no more count as one.
 TOLERANCE = 0.02
@@ -34,16 +32,16 @@ def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]
 
 def jobs(scale: Scale, folder) -> dict[str, Job]:
     """See `reproduction.tables`; one trains a memory for each number of keys."""
-    named = {}
-    for setting, counts in scale.retrieval.items():
-        for memory in retrieval.MEMORIES[setting]:
-            paths = {count: _path(folder, setting, memory, count) for count in counts}
-            named[f"retrieval-{setting}-{memory}"] = Job(
-                f"training the memory {memory} of setting {setting}",
-                functools.partial(_are_there, paths),
-                (_train, setting, memory, paths),
-            )
-    return named
+    return {
+        f"retrieval-{setting}-{memory}": rows_job(
+            f"training the memory {memory} of setting {setting}",
+            {count: _path(folder, setting, memory, count) for count in counts},
+            functools.partial(retrieval.row, setting, memory),
+            folder / "retrieval" / f"{setting}-{memory}.lock",
+        )
+        for setting, counts in scale.retrieval.items()
+        for memory in retrieval.MEMORIES[setting]
+    }
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
@@ -52,19 +50,6 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         _sheet(setting, list(counts), results.folder.results, scale)
         for setting, counts in scale.retrieval.items()
     ]
-
-
-def _are_there(paths):
-    return all(path.exists() for path in paths.values())
-
-
-def _train(setting, memory, paths):
-    first = next(iter(paths.values()))
-    first.parent.mkdir(parents=True, exist_ok=True)
-    with locked(first.parent, f"{setting}-{memory}.lock"):
-        missing = [count for count, path in paths.items() if not path.exists()]
-        for count in progress_bar(missing, desc="retrieval", unit=" trainings"):
-            write_json(paths[count], retrieval.row(setting, memory, count))
 
 
 def _sheet(setting, counts, folder, scale):

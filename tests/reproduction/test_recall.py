@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from benchmarks import recall, rows
-from common.errors import UserError
+from reproduction import recall
 from tests.models.builders import numpy
 
 SIZE, LENGTH, BATCH = 200, 64, 40
 
 
 def test_each_query_is_a_key_of_the_pairs():
-    tokens, places, values = map(numpy, recall.sequences(LENGTH, SIZE, BATCH, 0))
+    tokens, places, values = map(numpy, recall.sequences(LENGTH, 4, SIZE, BATCH, 0))
     assert tokens.shape == (BATCH, LENGTH) and tokens.min() > 0 and tokens.max() < SIZE
     keys, given = tokens[:, 0:8:2], tokens[:, 1:8:2]
     assert keys.max() < SIZE // 2 <= given.min()
@@ -23,20 +22,20 @@ def test_each_query_is_a_key_of_the_pairs():
 
 
 def test_most_queries_come_soon():
-    _, places, _ = recall.sequences(256, SIZE, 500, 0)
+    _, places, _ = recall.sequences(256, 16, SIZE, 500, 0)
     gaps = (numpy(places) - 32) // 2
     # Of 112 places by 1/x^0.99, without replacement.
     assert (gaps < 28).mean() > 0.5 and (gaps >= 84).mean() > 0.05
 
 
 def test_no_two_batches_are_alike():
-    first, second = (numpy(recall.sequences(LENGTH, SIZE, 5, i)[0]) for i in (0, 1))
+    first, second = (numpy(recall.sequences(LENGTH, 4, SIZE, 5, i)[0]) for i in (0, 1))
     assert (first != second).any(axis=1).all()
 
 
 def test_the_value_of_each_query_is_asked_for():
     model = recall.build("transformer", 16, SIZE, LENGTH)
-    tokens, places, values = recall.sequences(LENGTH, SIZE, 3, 0)
+    tokens, places, values = recall.sequences(LENGTH, 4, SIZE, 3, 0)
     losses, right = map(numpy, recall.recalled(model, tokens, places, values))
     places, values = map(numpy, (places, values))
     logits = np.float64(numpy(model(tokens)))
@@ -51,7 +50,11 @@ def test_the_value_of_each_query_is_asked_for():
 def measured(monkeypatch):
     monkeypatch.setattr(recall, "train", lambda *_: iter([0.5, 0.25]))
     names = ["transformer", "transformer-linear", "transevolve-fullff-1-linear"]
-    return list(recall.measure(names, [32, 64], [16], SIZE, 300))
+    return [
+        recall.row(name, length, 4, 16, SIZE, 300)
+        for name in names
+        for length in (32, 64)
+    ]
 
 
 def test_bytes_grow_with_a_text_only_where_slots_are_kept(measured):
@@ -64,27 +67,21 @@ def test_bytes_grow_with_a_text_only_where_slots_are_kept(measured):
     assert {row["steps"] for row in measured} == {250}
 
 
-def test_rows_are_drawn(measured, tmp_path):
-    rows.plot(measured, tmp_path / "recall.png")
-    assert (tmp_path / "recall.png").stat().st_size > 10_000
+def test_what_recalls_all_is_trained_no_further(monkeypatch):
+    tried = []
+
+    def train(model, rate, *_):
+        tried.append(rate)
+        yield from [0.3, 1.0, 0.4]
+
+    monkeypatch.setattr(recall, "train", train)
+    row = recall.row("transformer", 16, 2, 4, 16, 5000)
+    assert tried == [row["learning_rate"]] == [recall.LEARNING_RATES[0]]
+    assert row["accuracy"] == 1 and row["steps"] == 2 * recall.EVERY
 
 
 @pytest.mark.long
-def test_a_model_learns_it():
-    (row,) = recall.measure(["transformer"], [32], [32], 64, 2000)
+@pytest.mark.parametrize("name", recall.MODELS)
+def test_a_model_learns_it(name):
+    row = recall.row(name, 32, 2, 32, 64, 2000)
     assert row["accuracy"] >= recall.SOLVED and row["steps"] < 2000
-
-
-@pytest.mark.parametrize(
-    "name, length, width, found",
-    [
-        ("transformer-linformer", 64, 16, "--models: expected some of .*"),
-        ("transformer", 15, 16, "--lengths: expected numbers from 16 to --vocabulary"),
-        ("transformer", 256, 16, "--lengths: expected numbers from 16 to --vocabulary"),
-        ("transformer", 64, 15, "--widths: expected even numbers, found 15"),
-    ],
-)
-def test_what_cannot_recall_is_refused_first(name, length, width, found, monkeypatch):
-    monkeypatch.setattr(recall, "train", None)
-    with pytest.raises(UserError, match=found):
-        list(recall.measure(["transformer", name], [64, length], [16, width], SIZE, 9))

@@ -1,0 +1,117 @@
+"""Recall by the bytes that a model keeps: multi-query associative recall."""
+
+import functools
+
+from common.json_files import read_object
+from models import in_form
+from reporting.plots import plot_recall
+from reproduction import recall
+from reproduction.results import Results
+from reproduction.running import Job, rows_job
+from reproduction.scales import Scale
+from reproduction.sheet import Column, Picture, Sheet
+
+NAME, TITLE = "recall", "Recall by the bytes that a model keeps"
+RATES = ", ".join(f"{rate:g}" for rate in recall.LEARNING_RATES)
+NOTES = [
+    "The share of test queries that are answered by the value of their key (Arora et "
+    f"al. 2023). Of three trainings, at learning rates of {RATES}, it is the best "
+    "evaluation.",
+    f"Models have {recall.LAYERS} layers, or blocks of one depth, one head, and one "
+    "unit of feed-forward. `reproduction/recall.py` trains them.",
+    "KiB are what decoding keeps of one text.",
+]
+COLUMNS = [
+    Column("model", "model"),
+    Column("attention", "attention"),
+    Column("length", "tokens", 0),
+    Column("pairs", "pairs", 0),
+    Column("width", "width", 0),
+    Column("kib", "KiB", 1),
+    Column("accuracy", "recalled", 3),
+    Column("learning_rate", "learning rate"),
+    Column("steps", "after updates", 0),
+]
+
+
+def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
+    """See `reproduction.tables`; none of its rows is of runs."""
+    return []
+
+
+def jobs(scale: Scale, folder) -> dict[str, Job]:
+    """See `reproduction.tables`; one trains a variant at each length and width."""
+    return {
+        f"{NAME}-{variant}": rows_job(
+            f"training {variant} to recall",
+            _paths(scale, folder, variant),
+            functools.partial(_row, variant, scale.recall),
+            folder / NAME / f"{variant}.lock",
+        )
+        for variant, *_ in _variants(scale)
+    }
+
+
+def sheets(scale: Scale, results: Results) -> list[Sheet]:
+    """See `reproduction.tables`."""
+    folder, settings = results.folder.results, scale.recall
+    trained, missing = [], 0
+    for variant, model, attention in _variants(scale):
+        for path in _paths(scale, folder, variant).values():
+            if row := read_object(path):
+                said = {"model": model, "attention": attention}
+                trained.append({**row, **said, "kib": row["state_bytes"] / 1024})
+            else:
+                missing += 1
+    notes = [
+        *NOTES,
+        f"Each training has at most {settings['steps']:,} updates of "
+        f"{recall.BATCH_SIZE} sequences of {settings['vocabulary_size']:,} words.",
+    ]
+    if missing:
+        notes.append(f"{missing} trainings have not been done.")
+    pictures = []
+    if trained:
+        plot_recall(trained, folder / f"{NAME}.png")
+        best = {}
+        for row in trained:
+            which = f"{row['model']} {row['attention']}"
+            best[which] = max(row["accuracy"], best.get(which, 0))
+        said = ", ".join(f"{which} {share:.2f}" for which, share in best.items())
+        caption = "The share of values that are recalled, by what is kept of a text."
+        pictures = [Picture(f"{NAME}.png", caption, f"The most of each: {said}.")]
+    return [Sheet(NAME, TITLE, COLUMNS, trained, notes, pictures)]
+
+
+def _variants(scale):
+    """(variant, its model, its attention), where a softmax is the model's first."""
+    return [
+        (
+            model if attention == "softmax" else in_form(model, attention),
+            model,
+            attention,
+        )
+        for model in recall.MODELS
+        for attention in scale.recall["attentions"]
+    ]
+
+
+def _paths(scale, folder, variant):
+    """{(length, width): where the row lies}."""
+    return {
+        (length, width): folder / NAME / f"{variant}-{length}-{width}.json"
+        for length in scale.recall["pairs"]
+        for width in scale.recall["widths"]
+    }
+
+
+def _row(variant, settings, key):
+    length, width = key
+    return recall.row(
+        variant,
+        length=length,
+        pairs=settings["pairs"][length],
+        width=width,
+        vocabulary_size=settings["vocabulary_size"],
+        steps=settings["steps"],
+    )
