@@ -297,7 +297,7 @@ LAPTOP = Scale(
     recall={
         "attentions": ATTENTIONS,
         "pairs": {64: 8},
-        "widths": (16, 32, 64),
+        "widths": (8, 16, 32),
         "vocabulary_size": 512,
         "steps": 5000,
     },
