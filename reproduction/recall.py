@@ -18,23 +18,23 @@ from models.attention.cache import num_bytes
 from reproduction.drawn_updates import drawn_updates
 from training.losses import cross_entropy, first_choice
 
-# Each is trained with each attention.
+# Each is trained with each attention, which its name has appended; a softmax nothing.
 MODELS = ("transformer", "transevolve-fullff-1")
 # Left out are causal attentions that cannot show it: synthesizers, most of which
 # compare no keys, talking heads, which are a softmax where there is one head, and the
 # rule with tanh, whose state may grow without bound.
 ATTENTIONS = (
-    "softmax",
-    "local",
-    "linear",
-    "linear-dpfp",
-    "linear-favor",
-    "rfa",
-    "rfa-gated",
-    "state-space",
-    "delta",
-    "delta-dpfp",
-    "delta-favor",
+    "",
+    "-local",
+    "-linear",
+    "-linear-dpfp",
+    "-linear-favor",
+    "-rfa",
+    "-rfa-gated",
+    "-state-space",
+    "-delta",
+    "-delta-dpfp",
+    "-delta-favor",
 )
 LAYERS = 2
 # Of the power law by which queries follow the pairs.

@@ -386,7 +386,7 @@ SMOKE = Scale(
     },
     retrieval={1: (3,), 2: (3,)},
     recall={
-        "attentions": ["softmax", "linear"],
+        "attentions": ["", "-linear"],
         "pairs": {16: 2},
         "widths": (4,),
         "vocabulary_size": 16,

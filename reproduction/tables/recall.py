@@ -3,7 +3,6 @@
 import functools
 
 from common.json_files import read_object
-from models import in_form
 from reporting.plots import plot_recall
 from reproduction import recall
 from reproduction.results import Results
@@ -48,7 +47,7 @@ def jobs(scale: Scale, folder) -> dict[str, Job]:
             functools.partial(_row, variant, scale.recall),
             folder / NAME / f"{variant}.lock",
         )
-        for variant, *_ in _variants(scale)
+        for variant in _variants(scale)
     }
 
 
@@ -56,7 +55,7 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
     folder, settings = results.folder.results, scale.recall
     trained, missing = [], 0
-    for variant, model, attention in _variants(scale):
+    for variant, (model, attention) in _variants(scale).items():
         for path in _paths(scale, folder, variant).values():
             if row := read_object(path):
                 said = {"model": model, "attention": attention}
@@ -84,16 +83,12 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
 
 
 def _variants(scale):
-    """(variant, its model, its attention), where a softmax is the model's first."""
-    return [
-        (
-            model if attention == "softmax" else in_form(model, attention),
-            model,
-            attention,
-        )
+    """{name: its model and attention}."""
+    return {
+        model + suffix: (model, suffix.lstrip("-") or "softmax")
         for model in recall.MODELS
-        for attention in scale.recall["attentions"]
-    ]
+        for suffix in scale.recall["attentions"]
+    }
 
 
 def _paths(scale, folder, variant):
