@@ -1,15 +1,15 @@
 """The tables that `reproduce.py --table` makes, a module each.
 
-To add one, write its module with these two functions, and name it here:
+To add one, write its module with these functions, and name it here:
+
+  sheets(scale, results): what it shows, a list of `Sheet`. It draws its pictures, too,
+    into the folder of the `Results`.
+
+And one of these, or both, of what it needs:
 
   rows(scale, results): for each row the cells that say what it is, and the list of
     `Experiment` that fills it. Which these are may depend on the `Results` so far; with
     None for them, it is all runs that there may be.
-  sheets(scale, results): what it shows of these rows, a list of `Sheet`. It draws its
-    pictures, too, into the folder of the `Results`.
-
-And, if it needs more than runs:
-
   jobs(scale, folder): {name: `running.Job`} that write into the folder of results.
 """
 
@@ -74,7 +74,8 @@ def experiments(
       scale: that they have.
       results: as `rows` of a table takes them.
     """
-    rows = [row for table in tables for row in TABLES[table].rows(scale, results)]
+    of_runs = [TABLES[name] for name in tables if hasattr(TABLES[name], "rows")]
+    rows = [row for table in of_runs for row in table.rows(scale, results)]
     return list({one.name: one for _, runs in rows for one in runs}.values())
 
 

@@ -33,11 +33,6 @@ COLUMNS = [
 ]
 
 
-def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
-    """See `reproduction.tables`; none of its rows is of runs."""
-    return []
-
-
 def jobs(scale: Scale, folder) -> dict[str, Job]:
     """See `reproduction.tables`; one trains a variant at each length and width."""
     return {

@@ -25,11 +25,6 @@ NOTES = [
 ]
 
 
-def rows(scale: Scale, results: Results | None = None) -> list[tuple[dict, list]]:
-    """See `reproduction.tables`; none of its rows is of runs."""
-    return []
-
-
 def jobs(scale: Scale, folder) -> dict[str, Job]:
     """See `reproduction.tables`; one trains a memory for each number of keys."""
     return {
