@@ -32,7 +32,10 @@ class TextLanguageModel(TextModel):
     Args:
       model, tokenizer, dtype: see `TextModel`.
       settings: the `decode` part of a config.
-      longest: tokens that it sees of a text.
+      longest: tokens of a segment.
+      memory_span: positions that are remembered of the segments before one; None of a
+        model that remembers nothing, which sees one segment of a text.
+      continues_all: whether a continuation may follow on more than a segment.
       seed: of what is drawn.
       config: the `model` part of a config.
     """
@@ -42,16 +45,27 @@ class TextLanguageModel(TextModel):
     scored = ("text",)
 
     def __init__(
-        self, model, tokenizer, settings, longest, seed, config, dtype="float32"
+        self,
+        model,
+        tokenizer,
+        settings,
+        longest,
+        seed,
+        config,
+        dtype="float32",
+        memory_span=None,
+        continues_all=False,
     ):
         super().__init__(model, tokenizer, dtype)
         self.longest = longest
+        self._remembers, self._continues_all = memory_span is not None, continues_all
         self._config = ConfigDict(config)  # not a dict, which TensorFlow would track
         self._settings = settings
         self._end = tokenizer.end
         self._decode = tokenizer.decode
         self._vocabulary_size = tokenizer.vocabulary_size
-        self._logits = lambda rows: model(rows, training=False)
+        self._logits = lambda rows, memory=None: model(rows, memory=memory)
+        self._empty_memory = lambda rows: model.empty_memory(rows, memory_span)
         # Runs from before there was a search lack the field.
         beam_size = settings.get("beam_size")
         follow, how = (
@@ -95,7 +109,11 @@ class TextLanguageModel(TextModel):
         """
         ids = self._tokenize(text)
         truncated = ids.row_lengths() >= self.longest
-        targets = tf.concat([ids[:, : self.longest - 1], self._ends(ids)], axis=1)
+        if self._remembers:
+            truncated = tf.zeros_like(truncated)
+        else:
+            ids = ids[:, : self.longest - 1]
+        targets = tf.concat([ids, self._ends(ids)], axis=1)
         (log_prob,) = self._in_batches(
             lambda rows: [self._log_probs(rows)],
             [targets],
@@ -111,10 +129,15 @@ class TextLanguageModel(TextModel):
 
     @property
     def limits(self):
+        continued = scored = "all tokens"
+        if not self._continues_all:
+            continued = f"the last {self.longest - 1:,} tokens"
+        if not self._remembers:
+            scored = f"the first {self.longest - 1:,}"
         return (
-            f"The model continues the last {self.longest - 1:,} tokens of a text, by "
-            f"at most {self._settings.continuation_length:,}. `score` reads the first "
-            f"{self.longest - 1:,}. Of a longer text `truncated` is true."
+            f"The model continues {continued} of a text, by at most "
+            f"{self._settings.continuation_length:,}. `score` reads {scored}. "
+            "`truncated` says where a text is longer."
         )
 
     def answer(self, outputs):
@@ -126,21 +149,49 @@ class TextLanguageModel(TextModel):
     def _read(self, text):
         """See `TextModel`."""
         ids = self._tokenize(text)
-        return ids[:, 1 - self.longest :], ids.row_lengths() >= self.longest
+        truncated = ids.row_lengths() >= self.longest
+        if self._continues_all:
+            return ids, tf.zeros_like(truncated)
+        return ids[:, 1 - self.longest :], truncated
 
     def _ends(self, ids):
         return tf.fill([ids.nrows(), 1], self._end)
 
     def _log_probs(self, targets):
-        real = targets != 0
         before = tf.pad(targets[:, :-1], [[0, 0], [1, 0]], constant_values=self._end)
-        logits = tf.cast(self._logits(tf.where(real, before, 0)), tf.float32)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
-        return -tf.reduce_sum(tf.where(real, losses, 0.0), axis=1)
+        inputs = tf.where(targets != 0, before, 0)
+        if not self._remembers:
+            return _log_probs(self._logits(inputs), targets)
+        rows, length = tf.unstack(tf.shape(targets))
+        missing = -length % self.longest
+        inputs, targets = (
+            tf.pad(ids, [[0, 0], [0, missing]]) for ids in (inputs, targets)
+        )
+
+        def add_segment(start, total, memory):
+            segment = slice(start, start + self.longest)
+            logits, memory = self._logits(inputs[:, segment], memory)
+            total += _log_probs(logits, targets[:, segment])
+            return start + self.longest, total, memory
+
+        _, total, _ = tf.while_loop(
+            lambda start, *_: start < length,
+            add_segment,
+            (0, tf.zeros([rows]), self._empty_memory(rows)),
+        )
+        return total
 
     def _numbers(self, length):
-        """Of the largest array of a text of this length."""
-        config = self._config
+        """Of the largest array of a text of this length, of which it sees a segment."""
+        config, length = self._config, tf.minimum(length, self.longest)
         rows = [config["num_heads"] * length, config["ffn_dim"], self._vocabulary_size]
         beams = self._settings.get("beam_size") or 1
         return tf.maximum(tf.reduce_max(rows) * length, beams * self._vocabulary_size)
+
+
+def _log_probs(logits, targets):
+    """Of all targets of a row that are not 0."""
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        targets, tf.cast(logits, tf.float32)
+    )
+    return -tf.reduce_sum(tf.where(targets != 0, losses, 0.0), axis=1)

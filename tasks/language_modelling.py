@@ -159,9 +159,12 @@ class LanguageModellingTask(Task):
         """See `Task.initial_state`; an empty memory."""
         if not self._remembers:
             return ()
+        return self._model.empty_memory(batch_size, self._memory_span)
+
+    @property
+    def _memory_span(self):
         data = self.config.data
-        span = data.memory_span or data.segment_length
-        return self._model.empty_memory(batch_size, span)
+        return data.memory_span or data.segment_length
 
     def losses(self, model, batch, state, training):
         """See `Task.losses`; (batch, length) each."""
@@ -219,15 +222,20 @@ class LanguageModellingTask(Task):
         return Evaluation(scores, [Table(["in", "count", "loss", "perplexity"], rows)])
 
     def text_model(self, model, dtype="float32"):
-        """`TextLanguageModel`; it sees as much of a text as a segment has."""
+        """`TextLanguageModel`; it sees as much of a text as an evaluation does."""
+        config = self.config
+        has_states = attention_kind(config.model).memory == STATES
+        is_without_places = config.model.get("positions") == "none"
         return TextLanguageModel(
             model,
             self.tokenizer,
-            self.config.decode,
-            self.config.data.segment_length,
-            self.config.seed,
-            self.config.model,
+            config.decode,
+            config.data.segment_length,
+            config.seed,
+            config.model,
             dtype,
+            memory_span=self._memory_span if config.data.memory else None,
+            continues_all=config.data.memory and has_states and is_without_places,
         )
 
 

@@ -238,8 +238,11 @@ def test_random_bytes_are_answered(exported, count):
     assert len(found["truncated"]) == count
 
 
-def test_a_language_model_answers_and_scores_as_the_run_does(tmp_path):
-    config = plain_text.config(plain_text.write(tmp_path), "transevolve-fullff-1-delta")
+@pytest.mark.parametrize("memory", [pytest.param(False, marks=pytest.mark.long), True])
+def test_a_language_model_answers_and_scores_as_the_run_does(memory, tmp_path):
+    changes = {"data.memory": memory, "model.positions": "none"}
+    folder = plain_text.write(tmp_path)
+    config = plain_text.config(folder, "transevolve-fullff-1-delta", **changes)
     run = load_run(untrained(config, tmp_path / "run"))
     run.text_model.save(tmp_path / "export/1")
     client = Client(tmp_path / "export/1", run.tokenizer.modules)
