@@ -115,6 +115,27 @@ def test_a_loss_that_was_never_finite_is_none(monkeypatch):
     assert row == {"loss": None, "steps": retrieval.EVERY}
 
 
+def test_of_many_keys_the_authors_favor_reads_nothing():
+    """What it divides by is far below the 1e-6 that they add to it."""
+    divisors = {}
+    for symbols in (20, 60, 180):
+        model = Retrieval(MEMORIES[1]["favor-64"].attention, symbols)
+        embedding = np.float64(numpy(model.embedding))
+        kernel, bias = map(numpy, model.key)
+        keys = kernel[:symbols] + embedding @ kernel[symbols:] + bias
+        kernel, bias = map(numpy, model.query)
+        draws = np.random.default_rng(0).normal(size=(64, 64))
+
+        def features(x, draws=draws):
+            products = np.concatenate([x @ draws, -x @ draws], axis=1)
+            halves = (x**2).sum(axis=1, keepdims=True) / 2
+            return np.exp(products - halves) / np.sqrt(2 * len(draws))
+
+        queries = features(embedding @ kernel + bias)
+        divisors[symbols] = np.median(queries @ features(keys).sum(axis=0))
+    assert divisors[20] > 0.1 and divisors[60] < 1e-4 and divisors[180] < 1e-20
+
+
 def test_favor_has_two_features_of_each_draw():
     for name, features in (("favor-64", 128), ("favor-512", 1024)):
         model = Retrieval(MEMORIES[1][name].attention, 6)
