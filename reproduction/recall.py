@@ -85,9 +85,12 @@ def build(name: str, width: int, vocabulary_size: int, length: int):
 
     A key has to be known beside its value before another one is compared to it. The
     depths of a block cannot do both, since they read one operator. The feed-forward has
-    one unit: recall is the attention's.
+    one unit: recall is the attention's. A window has a quarter of the length.
     """
     config = models.variant_config(name)
+    attention = config["attention"]
+    if "window" in attention:
+        config = {**config, "attention": {**attention, "window": length // 4}}
     if "num_blocks" in config:
         config = {**config, "num_blocks": LAYERS, "num_depths": 1}
     else:
@@ -127,6 +130,12 @@ def train(model, rate: float, length: int, pairs: int, steps: int) -> Iterator[f
         yield float(evaluate())
 
 
+def bytes_kept(model, length: int) -> int:
+    """What decoding keeps of one text of a length."""
+    each_token, fixed = num_bytes(model.encoder.empty_cache(1, 1))
+    return each_token * length + fixed
+
+
 def row(
     name: str, length: int, pairs: int, width: int, vocabulary_size: int, steps: int
 ) -> dict:
@@ -155,13 +164,12 @@ def row(
                 break
         if best["accuracy"] >= SOLVED:
             break
-    each_token, fixed = num_bytes(model.encoder.empty_cache(1, 1))
     return {
         "benchmark": "recall",
         "model": name,
         "length": length,
         "pairs": pairs,
         "width": width,
-        "state_bytes": each_token * length + fixed,
+        "state_bytes": bytes_kept(model, length),
         **best,
     }

@@ -67,6 +67,14 @@ def test_bytes_grow_with_a_text_only_where_slots_are_kept(measured):
     assert {row["steps"] for row in measured} == {250}
 
 
+def test_a_window_keeps_a_quarter_of_a_text():
+    kept = {}
+    for suffix in ("", "-local"):
+        model = recall.build(f"transevolve-fullff-1{suffix}", 16, SIZE, LENGTH)
+        kept[suffix] = recall.bytes_kept(model, LENGTH)
+    assert kept["-local"] == kept[""] / 4
+
+
 def test_what_recalls_all_is_trained_no_further(monkeypatch):
     tried = []
 
