@@ -34,8 +34,7 @@ class TextLanguageModel(TextModel):
       settings: the `decode` part of a config.
       longest: tokens of a segment.
       memory_span: positions that are remembered of the segments before one; None of a
-        model that remembers nothing, which sees one segment of a text.
-      continues_all: whether a continuation may follow on more than a segment.
+        model that remembers nothing.
       seed: of what is drawn.
       config: the `model` part of a config.
     """
@@ -54,11 +53,10 @@ class TextLanguageModel(TextModel):
         config,
         dtype="float32",
         memory_span=None,
-        continues_all=False,
     ):
         super().__init__(model, tokenizer, dtype)
         self.longest = longest
-        self._remembers, self._continues_all = memory_span is not None, continues_all
+        self._span = memory_span
         self._config = ConfigDict(config)  # not a dict, which TensorFlow would track
         self._settings = settings
         self._end = tokenizer.end
@@ -109,10 +107,10 @@ class TextLanguageModel(TextModel):
         """
         ids = self._tokenize(text)
         truncated = ids.row_lengths() >= self.longest
-        if self._remembers:
-            truncated = tf.zeros_like(truncated)
-        else:
+        if self._span is None:
             ids = ids[:, : self.longest - 1]
+        else:
+            truncated = tf.zeros_like(truncated)
         targets = tf.concat([ids, self._ends(ids)], axis=1)
         (log_prob,) = self._in_batches(
             lambda rows: [self._log_probs(rows)],
@@ -129,15 +127,11 @@ class TextLanguageModel(TextModel):
 
     @property
     def limits(self):
-        continued = scored = "all tokens"
-        if not self._continues_all:
-            continued = f"the last {self.longest - 1:,} tokens"
-        if not self._remembers:
-            scored = f"the first {self.longest - 1:,}"
+        read = "all" if self._span is not None else f"the first {self.longest - 1:,}"
         return (
-            f"The model continues {continued} of a text, by at most "
-            f"{self._settings.continuation_length:,}. `score` reads {scored}. "
-            "`truncated` says where a text is longer."
+            f"The model continues the last {self.longest - 1:,} tokens of a text, by "
+            f"at most {self._settings.continuation_length:,}. `score` reads {read}. Of "
+            "a text with more than are read `truncated` is true."
         )
 
     def answer(self, outputs):
@@ -149,10 +143,7 @@ class TextLanguageModel(TextModel):
     def _read(self, text):
         """See `TextModel`."""
         ids = self._tokenize(text)
-        truncated = ids.row_lengths() >= self.longest
-        if self._continues_all:
-            return ids, tf.zeros_like(truncated)
-        return ids[:, 1 - self.longest :], truncated
+        return ids[:, 1 - self.longest :], ids.row_lengths() >= self.longest
 
     def _ends(self, ids):
         return tf.fill([ids.nrows(), 1], self._end)
@@ -160,8 +151,8 @@ class TextLanguageModel(TextModel):
     def _log_probs(self, targets):
         before = tf.pad(targets[:, :-1], [[0, 0], [1, 0]], constant_values=self._end)
         inputs = tf.where(targets != 0, before, 0)
-        if not self._remembers:
-            return _log_probs(self._logits(inputs), targets)
+        if self._span is None:
+            return _total(self._logits(inputs), targets)
         rows, length = tf.unstack(tf.shape(targets))
         missing = -length % self.longest
         inputs, targets = (
@@ -171,26 +162,28 @@ class TextLanguageModel(TextModel):
         def add_segment(start, total, memory):
             segment = slice(start, start + self.longest)
             logits, memory = self._logits(inputs[:, segment], memory)
-            total += _log_probs(logits, targets[:, segment])
+            total += _total(logits, targets[:, segment])
             return start + self.longest, total, memory
 
         _, total, _ = tf.while_loop(
             lambda start, *_: start < length,
             add_segment,
             (0, tf.zeros([rows]), self._empty_memory(rows)),
+            parallel_iterations=1,  # or the memory would be that of several
         )
         return total
 
     def _numbers(self, length):
-        """Of the largest array of a text of this length, of which it sees a segment."""
+        """Of the largest array of a text of this length, or of a segment of it."""
         config, length = self._config, tf.minimum(length, self.longest)
-        rows = [config["num_heads"] * length, config["ffn_dim"], self._vocabulary_size]
+        scores = config["num_heads"] * (length + (self._span or 0))
+        rows = [scores, config["ffn_dim"], self._vocabulary_size]
         beams = self._settings.get("beam_size") or 1
         return tf.maximum(tf.reduce_max(rows) * length, beams * self._vocabulary_size)
 
 
-def _log_probs(logits, targets):
-    """Of all targets of a row that are not 0."""
+def _total(logits, targets):
+    """The log-probability of all targets of a row that are not 0."""
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
         targets, tf.cast(logits, tf.float32)
     )

@@ -127,7 +127,10 @@ def plot_recall(rows: list[dict], path) -> None:
       path: where to write the PNG, a `Path`.
     """
     lengths = sorted({row["length"] for row in rows})
-    models = list(dict.fromkeys(row["model"] for row in rows))
+    models, names = (
+        list(dict.fromkeys(row[field] for row in rows))
+        for field in ("model", "attention")
+    )
     size = 3 + 3.6 * len(lengths), 0.6 + 3.2 * len(models)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(
@@ -139,7 +142,7 @@ def plot_recall(rows: list[dict], path) -> None:
         drawn = [
             row for row in rows if (row["model"], row["length"]) == (model, length)
         ]
-        _draw(axis, drawn, "attention", "kib", "accuracy")
+        _draw(axis, drawn, "attention", "kib", "accuracy", names)
         axis.set_xscale("log", base=2)
         axis.xaxis.set_major_locator(LogLocator(2))
         axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -174,9 +177,13 @@ def plot_losses(lines: dict[str, list[tuple[float, float]]], path) -> None:
     write_png(figure, path)
 
 
-def _draw(axis, rows, name, x, y, **look):
-    """Draws a line for each name, of the rows that have a y; returns {name: points}."""
-    lines = {}
+def _draw(axis, rows, name, x, y, names=(), **look):
+    """Draws a line for each name, of the rows that have a y; returns {name: points}.
+
+    Args:
+      names: those that come first, with or without rows.
+    """
+    lines = {label: [] for label in names}
     for row in rows:
         points = lines.setdefault(row[name], [])
         if row[y] is not None:

@@ -21,8 +21,8 @@ from training.losses import cross_entropy, first_choice
 # Each is trained with each attention, which its name has appended; a softmax nothing.
 MODELS = ("transformer", "transevolve-fullff-1")
 # Left out are causal attentions that cannot show it: synthesizers, most of which
-# compare no keys, talking heads, which are a softmax where there is one head, and the
-# rule with tanh, whose state may grow without bound.
+# compare no keys, talking heads, which are a softmax where there is one head, the
+# literal form of it, and the rule with tanh, whose state may grow without bound.
 ATTENTIONS = (
     "",
     "-local",
@@ -165,7 +165,6 @@ def row(
         if best["accuracy"] >= SOLVED:
             break
     return {
-        "benchmark": "recall",
         "model": name,
         "length": length,
         "pairs": pairs,

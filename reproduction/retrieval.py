@@ -256,7 +256,6 @@ def row(setting: int, name: str, symbols: int) -> dict:
     """
     published = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][name], strict=False)
     return {
-        "benchmark": "retrieval",
         "setting": setting,
         "memory": name,
         "symbols": symbols,

@@ -77,7 +77,6 @@ def _are_there(paths):
 
 
 def _write_rows(paths, measure, lock):
-    lock.parent.mkdir(parents=True, exist_ok=True)
     with locked(lock.parent, lock.name):
         missing = [key for key, path in paths.items() if not path.exists()]
         for key in progress_bar(missing, unit=" trainings"):

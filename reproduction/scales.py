@@ -26,8 +26,8 @@ class Scale(NamedTuple):
       fidelity: {task: how it runs in the fidelity table}.
       benchmarks: {"speed" or "memory": arguments of that benchmark}.
       retrieval: {setting: numbers of keys}, see `reproduction.retrieval`.
-      recall: the attentions, {tokens: pairs}, widths, words and updates of models that
-        are trained to recall, see `reproduction.recall`.
+      recall: the attentions, {tokens: pairs}, widths, size of the vocabulary and most
+        updates of models that are trained to recall, see `reproduction.recall`.
       fast_weights: {"translation" or the size of a language model: how it runs in the
         tables of Schlag, Irie and Schmidhuber 2021}.
       pretraining: {task: how its models learn classes in the table of pretraining}.

@@ -222,10 +222,8 @@ class LanguageModellingTask(Task):
         return Evaluation(scores, [Table(["in", "count", "loss", "perplexity"], rows)])
 
     def text_model(self, model, dtype="float32"):
-        """`TextLanguageModel`; it sees as much of a text as an evaluation does."""
+        """`TextLanguageModel`; it sees a segment of a text, and what it remembers."""
         config = self.config
-        has_states = attention_kind(config.model).memory == STATES
-        is_without_places = config.model.get("positions") == "none"
         return TextLanguageModel(
             model,
             self.tokenizer,
@@ -235,7 +233,6 @@ class LanguageModellingTask(Task):
             config.model,
             dtype,
             memory_span=self._memory_span if config.data.memory else None,
-            continues_all=config.data.memory and has_states and is_without_places,
         )
 
 

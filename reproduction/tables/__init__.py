@@ -5,7 +5,7 @@ To add one, write its module with these functions, and name it here:
   sheets(scale, results): what it shows, a list of `Sheet`. It draws its pictures, too,
     into the folder of the `Results`.
 
-And one of these, or both, of what it needs:
+It has one of these, or both, for what it needs:
 
   rows(scale, results): for each row the cells that say what it is, and the list of
     `Experiment` that fills it. Which these are may depend on the `Results` so far; with

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import models
 from reproduction import recall
 from tests.models.builders import numpy
 
@@ -65,6 +66,19 @@ def test_bytes_grow_with_a_text_only_where_slots_are_kept(measured):
         assert found[name, 64] == found[name, 32] > 2 * 16 * 16 * 4
     assert {row["accuracy"] for row in measured} == {0.5}
     assert {row["steps"] for row in measured} == {250}
+
+
+def test_every_attention_that_can_show_it_is_trained():
+    for model in recall.MODELS:
+        able = {
+            name.removeprefix(model)
+            for name in models.variants()
+            if name == model or name.startswith(f"{model}-")
+            if models.can_model_language(models.variant_config(name))
+        }
+        left_out = {suffix for suffix in able if "synthesizer" in suffix}
+        left_out |= {"-talking-heads", "-delta-tanh", "-literal"}
+        assert set(recall.ATTENTIONS) == able - left_out
 
 
 def test_a_window_keeps_a_quarter_of_a_text():

@@ -46,7 +46,7 @@ def test_each_variant_has_a_row_for_each_length_and_width(folder):
 
 
 def test_what_was_not_trained_is_said(folder, tmp_path):
-    (folder.results / "recall/transformer-linear-16-4.json").unlink()
+    (folder.results / "recall/transformer-linear-16-2-4.json").unlink()
     (sheet,) = recall.sheets(SCALE, Results({}, folder))
     assert "1 trainings have not been done." in sheet.notes
     nothing = Results({}, Folder(tmp_path / "empty", "laptop", None))

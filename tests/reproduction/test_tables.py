@@ -40,6 +40,8 @@ from tests.reproduction.made_runs import (
 )
 from training.config import check
 
+OF_RUNS = [name for name, table in tables.TABLES.items() if hasattr(table, "rows")]
+
 
 def classifier(experiment, accuracy, test=()):
     scores = [{"step": i, "accuracy": x} for i, x in enumerate(test, start=1)]
@@ -366,9 +368,11 @@ def test_learning_rates_share_the_runs_of_table_2(tmp_path):
 
 
 @pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
-@pytest.mark.parametrize("name", tables.TABLES)
+@pytest.mark.parametrize("name", OF_RUNS)
 def test_every_run_has_a_config_that_holds(name, scale):
-    for one in tables.experiments([name], scale.with_seeds(1)):
+    runs = tables.experiments([name], scale.with_seeds(1))
+    assert runs
+    for one in runs:
         check(one.make_config({}))
 
 

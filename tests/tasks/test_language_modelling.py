@@ -132,7 +132,21 @@ def test_a_score_is_the_loss_of_a_line(folder, tmp_path):
         assert outputs["tokens"] == len(tokens) and not outputs["truncated"]
 
 
-@pytest.mark.parametrize("changes", [APART, DISTANCES], ids=["states", "positions"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(APART, id="delta"),
+        pytest.param(LINEAR, id="linear", marks=pytest.mark.long),
+        pytest.param(
+            {**DISTANCES, "model.adaptive_cutoffs": (8,)}, id="distances and cutoffs"
+        ),
+        pytest.param(
+            {**EXACT, "variant": "transevolve-fullff-1-local"},
+            id="window",
+            marks=pytest.mark.long,
+        ),
+    ],
+)
 def test_with_a_memory_lines_are_scored_as_they_are_evaluated(
     folder, tmp_path, changes
 ):
@@ -146,18 +160,6 @@ def test_with_a_memory_lines_are_scored_as_they_are_evaluated(
     assert loss == pytest.approx(evaluate(run.task, run.model)["loss"], rel=1e-5)
     assert not any(each["truncated"] for each in outputs)
     assert max(each["tokens"] for each in outputs) > 2 * 3
-
-
-def test_states_continue_all_of_a_text(folder, tmp_path):
-    """As if a segment were as long."""
-    long = {"data.memory": False, "data.segment_length": 100}
-    answers = []
-    for number, changes in enumerate((APART, {**APART, **long})):
-        config = plain_text.config(folder, **changes, **{"decode.temperature": 0.0})
-        run = load_run(untrained(config, tmp_path / f"run{number}"))
-        answers.append(run.predict(["two three " + "one " * 30, "four"]))
-    assert answers[0] == answers[1]
-    assert not answers[0][0].truncated
 
 
 def test_what_is_too_long_is_cut_and_said(folder, tmp_path):
