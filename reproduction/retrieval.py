@@ -247,6 +247,11 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
     return {"loss": best if np.isfinite(best) else None, "steps": step}
 
 
+def published(setting: int, name: str) -> dict[int, float | None]:
+    """{number of symbols: loss} of a memory of `MEMORIES[setting]`."""
+    return dict(zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][name], strict=False))
+
+
 def row(setting: int, name: str, symbols: int) -> dict:
     """Trains a memory of `MEMORIES[setting]` on so many symbols.
 
@@ -254,11 +259,10 @@ def row(setting: int, name: str, symbols: int) -> dict:
       What it was, its loss and steps as `train` has them, and the published loss, or
       None.
     """
-    published = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][name], strict=False)
     return {
         "setting": setting,
         "memory": name,
         "symbols": symbols,
         **train(MEMORIES[setting][name], setting, symbols),
-        "published": dict(published).get(symbols),
+        "published": published(setting, name).get(symbols),
     }

@@ -3,7 +3,6 @@
 import functools
 
 from common.json_files import read_object
-from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
 from reporting.plots import plot_retrieval
 from reproduction import retrieval
 from reproduction.results import Results
@@ -13,6 +12,8 @@ from reproduction.sheet import Column, Picture, Sheet
 
 # Losses that differ by no more count as one.
 TOLERANCE = 0.02
+# A published memory with such a loss is full. Below scale paper no more keys are tried.
+FULL = 0.3
 TITLES = {
     1: "Retrieval, setting 1: each key comes once",
     2: "Retrieval, setting 2: the values of keys change",
@@ -30,11 +31,14 @@ def jobs(scale: Scale, folder) -> dict[str, Job]:
     return {
         f"retrieval-{setting}-{memory}": rows_job(
             f"training the memory {memory} of setting {setting}",
-            {count: _path(folder, setting, memory, count) for count in counts},
+            {
+                count: _path(folder, setting, memory, count)
+                for count in _tried(scale, setting, memory)
+            },
             functools.partial(retrieval.row, setting, memory),
             folder / "retrieval" / f"{setting}-{memory}.lock",
         )
-        for setting, counts in scale.retrieval.items()
+        for setting in scale.retrieval
         for memory in retrieval.MEMORIES[setting]
     }
 
@@ -48,11 +52,10 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
 
 
 def _sheet(setting, counts, folder, scale):
-    filled, trained, near, compared = [], [], 0, 0
+    filled, trained, near, compared, missing = [], [], 0, 0, 0
     for memory in retrieval.MEMORIES[setting]:
-        printed = zip(RETRIEVAL_SYMBOLS, RETRIEVAL[setting][memory], strict=False)
-        losses = {"here": {}, "published": dict(printed)}
-        for count in counts:
+        losses = {"here": {}, "published": retrieval.published(setting, memory)}
+        for count in _tried(scale, setting, memory):
             if row := read_object(_path(folder, setting, memory, count)):
                 trained.append(row)
                 losses["here"][count] = row["loss"]
@@ -60,13 +63,18 @@ def _sheet(setting, counts, folder, scale):
                     compared += 1
                     loss = row["loss"]
                     near += loss is not None and loss <= figure + TOLERANCE
+            else:
+                missing += 1
         filled += [
             {"memory": memory, "of": of, **{f"{n}": points.get(n) for n in counts}}
             for of, points in losses.items()
         ]
     notes = [*NOTES]
     if not scale.is_paper:
-        notes.append("These are some numbers of keys. --scale=paper has all.")
+        notes.append(
+            "These are some numbers of keys, up to the first at which the published "
+            f"loss is above {FULL}. --scale=paper has all."
+        )
     if compared:
         notes.append(
             f"{near} of {compared} losses are at most {TOLERANCE} above the published."
@@ -75,7 +83,7 @@ def _sheet(setting, counts, folder, scale):
     if never:
         named = ", ".join(f"{row['memory']} at {row['symbols']}" for row in never)
         notes.append(f"No evaluation of these had a finite loss: {named}.")
-    if missing := len(retrieval.MEMORIES[setting]) * len(counts) - len(trained):
+    if missing:
         notes.append(f"{missing} trainings have not been done.")
     columns = [Column("memory", "memory"), Column("of", "loss")]
     columns += [Column(f"{count}", f"{count} keys", 4) for count in counts]
@@ -89,6 +97,16 @@ def _sheet(setting, counts, folder, scale):
         caption = "Least loss by the number of keys; the published ones are dotted."
         pictures = [Picture(f"{name}.png", caption, f"Losses: {alternative}.")]
     return Sheet(name, TITLES[setting], columns, filled, notes, pictures)
+
+
+def _tried(scale, setting, memory):
+    """The numbers of keys that a memory is trained with."""
+    tried, published = [], retrieval.published(setting, memory)
+    for count in scale.retrieval[setting]:
+        tried.append(count)
+        if not scale.is_paper and (published.get(count) or 0) > FULL:
+            break
+    return tried
 
 
 def _said(loss):

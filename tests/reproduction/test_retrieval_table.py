@@ -50,6 +50,22 @@ def test_losses_stand_beside_the_published(trained, tmp_path):
         assert (folder.results / picture.file).exists()
 
 
+def test_of_a_published_memory_that_is_full_no_more_keys_are_tried(tmp_path):
+    tried = {
+        scale: {
+            name: len(job.call[1])
+            for name, job in retrieval.jobs(SCALES[scale], tmp_path).items()
+        }
+        for scale in ("laptop", "paper")
+    }
+    # 0.3216 at 180, 0.0496 at 420, 0.4833 at 60 and 1.4973 at 20.
+    assert tried["laptop"]["retrieval-1-linear"] == 3
+    assert tried["laptop"]["retrieval-1-dpfp-3"] == 5
+    assert tried["laptop"]["retrieval-2-tanh"] == 1
+    assert tried["laptop"]["retrieval-2-dpfp-2-delta"] == 3
+    assert set(tried["paper"].values()) == {30, 10}
+
+
 def test_what_never_had_a_finite_loss_is_said(trained, tmp_path, monkeypatch):
     losses = {20: None, 60: 0.1}
     monkeypatch.setattr(
