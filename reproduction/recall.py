@@ -7,7 +7,7 @@ that keeps slots recalls any number of pairs; one that keeps a state has room fo
 many.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -40,8 +40,6 @@ LAYERS = 2
 # Of the power law by which queries follow the pairs.
 EXPONENT = 0.01
 TRAINING_EXAMPLES, TEST_EXAMPLES, BATCH_SIZE = 100_000, 3000, 64
-# The middle one first: who recalls all needs no other.
-LEARNING_RATES = (2.2e-3, 4.6e-4, 1e-2)
 EVERY, SOLVED = 250, 0.99
 
 
@@ -81,28 +79,38 @@ def sequences(
 
 
 def build(name: str, width: int, vocabulary_size: int, length: int):
-    """Returns a language model of two layers, or blocks of one depth, and one head.
+    """Returns a language model of two layers, or depths, and one head.
 
-    A key has to be known beside its value before another one is compared to it. The
-    depths of a block cannot do both, since they read one operator. The feed-forward has
-    one unit: recall is the attention's. A window has a quarter of the length.
+    Its feed-forward has one unit: recall is the attention's. A window has a quarter of
+    the length.
     """
     config = models.variant_config(name)
     attention = config["attention"]
     if "window" in attention:
         config = {**config, "attention": {**attention, "window": length // 4}}
     if "num_blocks" in config:
-        config = {**config, "num_blocks": LAYERS, "num_depths": 1}
+        config = {**config, "num_depths": LAYERS // config["num_blocks"]}
     else:
         config = {**config, "num_layers": LAYERS}
     config |= {"hidden_dim": width, "ffn_dim": 1, "num_heads": 1, "dropout": 0.0}
     return models.build_language_model(config, vocabulary_size, 0, length)
 
 
+def encoded(model, tokens, training=False):
+    """Returns what the model makes of tokens, (batch, length, width).
+
+    A token comes with the one before it, whose vector is flipped. So a value stands
+    beside its key, which would take a layer of its own otherwise.
+    """
+    x = model.embedding(tokens)
+    before = ops.pad(x[:, :-1], [[0, 0], [1, 0], [0, 0]])
+    return model.encoder(x + ops.flip(before, axis=-1), training=training)
+
+
 def recalled(model, tokens, places, values, training=False):
     """Returns the loss of each query, (batch, pairs), and whether it is answered."""
-    encoded = model.encode(tokens, training=training)
-    asked = ops.take_along_axis(encoded, places[..., None], axis=1)
+    x = encoded(model, tokens, training)
+    asked = ops.take_along_axis(x, places[..., None], axis=1)
     logits = model.embedding.logits(asked)
     return cross_entropy(values, logits), first_choice(logits) == values
 
@@ -137,7 +145,13 @@ def bytes_kept(model, length: int) -> int:
 
 
 def row(
-    name: str, length: int, pairs: int, width: int, vocabulary_size: int, steps: int
+    name: str,
+    length: int,
+    pairs: int,
+    width: int,
+    vocabulary_size: int,
+    learning_rates: Sequence[float],
+    steps: int,
 ) -> dict:
     """Trains a model at each learning rate, until one recalls 99 %.
 
@@ -147,14 +161,15 @@ def row(
       pairs: keys, each with its value, that it begins with.
       width: of the model.
       vocabulary_size: ids, half of them keys.
-      steps: updates, at most.
+      learning_rates: of Adam, in this order.
+      steps: updates at each, at most.
 
     Returns:
       What it was; `accuracy`, the best that any evaluation gave, with its learning rate
       and updates; `state_bytes`, what decoding keeps of one text of this length.
     """
     best = {"accuracy": -np.inf}
-    for rate in LEARNING_RATES:
+    for rate in learning_rates:
         model = build(name, width, vocabulary_size, length)
         for number, accuracy in enumerate(train(model, rate, length, pairs, steps), 1):
             if accuracy > best["accuracy"]:

@@ -26,8 +26,8 @@ class Scale(NamedTuple):
       fidelity: {task: how it runs in the fidelity table}.
       benchmarks: {"speed" or "memory": arguments of that benchmark}.
       retrieval: {setting: numbers of keys}, see `reproduction.retrieval`.
-      recall: the attentions, {tokens: pairs}, widths, size of the vocabulary and most
-        updates of models that are trained to recall, see `reproduction.recall`.
+      recall: the attentions, {tokens: pairs} and widths of models that are trained to
+        recall, and how, see `reproduction.recall`.
       fast_weights: {"translation" or the size of a language model: how it runs in the
         tables of Schlag, Irie and Schmidhuber 2021}.
       pretraining: {task: how its models learn classes in the table of pretraining}.
@@ -161,8 +161,11 @@ PAPER = Scale(
         "attentions": ATTENTIONS,
         "pairs": {64: 4, 128: 8, 256: 16, 512: 64},
         "widths": (64, 128, 256),
-        "vocabulary_size": 8192,
-        "steps": 10_000,
+        "training": {
+            "vocabulary_size": 8192,
+            "learning_rates": (2.2e-3, 4.6e-4, 1e-2, 1e-4),
+            "steps": 10_000,
+        },
     },
     fast_weights={
         "translation": _task(
@@ -297,9 +300,12 @@ LAPTOP = Scale(
     recall={
         "attentions": ATTENTIONS,
         "pairs": {64: 8},
-        "widths": (8, 16, 32),
-        "vocabulary_size": 512,
-        "steps": 5000,
+        "widths": (16, 32, 64),
+        "training": {
+            "vocabulary_size": 128,
+            "learning_rates": (1e-2, 2.2e-3),
+            "steps": 1500,
+        },
     },
     fast_weights={
         # Heads of 64, as theirs.
@@ -389,8 +395,11 @@ SMOKE = Scale(
         "attentions": ["", "-linear"],
         "pairs": {16: 2},
         "widths": (4,),
-        "vocabulary_size": 16,
-        "steps": 1,
+        "training": {
+            "vocabulary_size": 16,
+            "learning_rates": (1e-2,),
+            "steps": 1,
+        },
     },
     fast_weights={
         "translation": SMOKE_TASKS["wmt14_en_de"].changed(

@@ -11,13 +11,12 @@ from reproduction.scales import Scale
 from reproduction.sheet import Column, Picture, Sheet
 
 NAME, TITLE = "recall", "Recall by the bytes that a model keeps"
-RATES = ", ".join(f"{rate:g}" for rate in recall.LEARNING_RATES)
 NOTES = [
     "The share of test queries that are answered by the value of their key (Arora et "
-    "al. 2023). It is the best evaluation of all trainings, at learning rates of "
-    f"{RATES} until one recalls 99 %.",
-    f"Models have {recall.LAYERS} layers, or blocks of one depth, one head, and one "
-    "unit of feed-forward. `reproduction/recall.py` trains them.",
+    "al. 2023), at the best evaluation of all learning rates.",
+    f"Models have {recall.LAYERS} layers, or depths of one block, one head, and one "
+    "unit of feed-forward. A token comes with the one before it. "
+    "`reproduction/recall.py` trains them.",
     "KiB are what decoding keeps of one text.",
 ]
 COLUMNS = [
@@ -35,14 +34,11 @@ COLUMNS = [
 
 def jobs(scale: Scale, folder) -> dict[str, Job]:
     """See `reproduction.tables`; one trains a variant at each length and width."""
-    settings = scale.recall
     return {
         f"{NAME}-{variant}": rows_job(
             f"training {variant} to recall",
             _paths(scale, folder, variant),
-            functools.partial(
-                _row, variant, settings["vocabulary_size"], settings["steps"]
-            ),
+            functools.partial(_row, variant, scale.recall["training"]),
             folder / NAME / f"{variant}.lock",
         )
         for variant in _variants(scale)
@@ -51,7 +47,7 @@ def jobs(scale: Scale, folder) -> dict[str, Job]:
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
-    folder, settings = results.folder.results, scale.recall
+    folder, training = results.folder.results, scale.recall["training"]
     trained, missing = [], 0
     for variant, (model, attention) in _variants(scale).items():
         for path in _paths(scale, folder, variant).values():
@@ -60,11 +56,12 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
                 trained.append({**row, **said, "kib": row["state_bytes"] / 1024})
             else:
                 missing += 1
+    rates = " and ".join(f"{rate:g}" for rate in training["learning_rates"])
     notes = [
         *NOTES,
-        f"Each training has at most {settings['steps']:,} updates of "
-        f"{recall.BATCH_SIZE} sequences. The vocabulary has "
-        f"{settings['vocabulary_size']:,} words.",
+        f"Learning rates are {rates}. After one that recalls 99 % there is no other. "
+        f"Each has at most {training['steps']:,} updates of {recall.BATCH_SIZE} "
+        f"sequences. The vocabulary has {training['vocabulary_size']:,} words.",
     ]
     if missing:
         notes.append(f"{missing} trainings have not been done.")
@@ -101,5 +98,5 @@ def _paths(scale, folder, variant):
     }
 
 
-def _row(variant, vocabulary_size, steps, key):
-    return recall.row(variant, *key, vocabulary_size, steps)
+def _row(variant, training, key):
+    return recall.row(variant, *key, **training)

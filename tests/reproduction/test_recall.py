@@ -39,7 +39,8 @@ def test_the_value_of_each_query_is_asked_for():
     tokens, places, values = recall.sequences(LENGTH, 4, SIZE, 3, 0)
     losses, right = map(numpy, recall.recalled(model, tokens, places, values))
     places, values = map(numpy, (places, values))
-    logits = np.float64(numpy(model(tokens)))
+    logits = model.embedding.logits(recall.encoded(model, tokens))
+    logits = np.float64(numpy(logits))
     log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     for row, query in np.ndindex(3, 4):
         at = log_probs[row, places[row, query]]
@@ -52,7 +53,7 @@ def measured(monkeypatch):
     monkeypatch.setattr(recall, "train", lambda *_: iter([0.5, 0.25]))
     names = ["transformer", "transformer-linear", "transevolve-fullff-1-linear"]
     return [
-        recall.row(name, length, 4, 16, SIZE, 300)
+        recall.row(name, length, 4, 16, SIZE, (0.01, 0.1), 300)
         for name in names
         for length in (32, 64)
     ]
@@ -66,6 +67,14 @@ def test_bytes_grow_with_a_text_only_where_slots_are_kept(measured):
         assert found[name, 64] == found[name, 32] > 2 * 16 * 16 * 4
     assert {row["accuracy"] for row in measured} == {0.5}
     assert {row["steps"] for row in measured} == {250}
+
+
+def test_a_token_comes_with_the_one_before_it_alone():
+    model = recall.build("transformer-local", 16, SIZE, 4)  # a window of one
+    first = numpy(recall.encoded(model, np.array([[5, 6, 7, 8]])))
+    second = numpy(recall.encoded(model, np.array([[9, 6, 7, 8]])))
+    np.testing.assert_array_equal(first[0, 2:], second[0, 2:])
+    assert (first[0, :2] != second[0, :2]).any(axis=1).all()
 
 
 def test_every_attention_that_can_show_it_is_trained():
@@ -97,13 +106,13 @@ def test_what_recalls_all_is_trained_no_further(monkeypatch):
         yield from [0.3, 1.0, 0.4]
 
     monkeypatch.setattr(recall, "train", train)
-    row = recall.row("transformer", 16, 2, 4, 16, 5000)
-    assert tried == [row["learning_rate"]] == [recall.LEARNING_RATES[0]]
+    row = recall.row("transformer", 16, 2, 4, 16, (0.1, 0.2), 5000)
+    assert tried == [row["learning_rate"]] == [0.1]
     assert row["accuracy"] == 1 and row["steps"] == 2 * recall.EVERY
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", recall.MODELS)
 def test_a_model_learns_it(name):
-    row = recall.row(name, 32, 2, 32, 64, 2000)
+    row = recall.row(name, 32, 4, 16, 64, (0.01,), 2000)
     assert row["accuracy"] >= recall.SOLVED and row["steps"] < 2000

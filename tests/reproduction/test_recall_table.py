@@ -56,6 +56,6 @@ def test_what_was_not_trained_is_said(folder, tmp_path):
 
 def test_every_scale_has_sequences_that_can_be_drawn():
     for scale in SCALES.values():
-        half = scale.recall["vocabulary_size"] // 2
+        half = scale.recall["training"]["vocabulary_size"] // 2
         for length, pairs in scale.recall["pairs"].items():
             assert pairs <= (length - 2 * pairs) // 2 and pairs < half
