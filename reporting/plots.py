@@ -154,7 +154,8 @@ def plot_recall(rows: list[dict], path) -> None:
     for axis in axes[-1]:
         axis.set_xlabel("KiB kept of a text")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", frameon=False)
+    place = {"loc": "outside right upper", "handlelength": 4}  # or dashes look whole
+    figure.legend(handles, labels, frameon=False, **place)
     write_png(figure, path)
 
 
@@ -188,10 +189,11 @@ def _draw(axis, rows, name, x, y, names=(), **look):
         points = lines.setdefault(row[name], [])
         if row[y] is not None:
             points.append((row[x], row[y]))
-    looks_of_all = zip(itertools.product(DASHES, COLOURS), itertools.cycle(MARKERS))
-    for (label, points), ((dashes, color), marker) in zip(
+    looks_of_all = itertools.product(enumerate(DASHES), enumerate(COLOURS))
+    for (label, points), ((again, dashes), (place, color)) in zip(
         lines.items(), looks_of_all, strict=False
     ):
+        marker = MARKERS[(place + 3 * again) % len(MARKERS)]
         looks = {"color": color, "linestyle": dashes, "marker": marker, "label": label}
         looks |= look
         axis.plot([x for x, _ in points], [y for _, y in points], **looks)
