@@ -115,4 +115,4 @@ def test_readme_says_the_same():
     below = sorted(-gain for gain in gains if abs(gain) > TOLERANCE)
     assert (len(gains), len(below)) == (4, 2)
     assert "two of the four variants are reproduced" in row
-    assert "the other two are {:.1f} and {:.1f} points below".format(*below) in row
+    assert "the other two are {:.2f} and {:.2f} points below".format(*below) in row
