@@ -62,7 +62,9 @@ class TextLanguageModel(TextModel):
         self._end = tokenizer.end
         self._decode = tokenizer.decode
         self._vocabulary_size = tokenizer.vocabulary_size
-        self._logits = lambda rows, memory=None: model(rows, memory=memory)
+        self._logits = lambda rows, memory=None: model(
+            rows, training=False, memory=memory
+        )
         self._empty_memory = lambda rows: model.empty_memory(rows, memory_span)
         # Runs from before there was a search lack the field.
         beam_size = settings.get("beam_size")
@@ -130,8 +132,8 @@ class TextLanguageModel(TextModel):
         read = "all" if self._span is not None else f"the first {self.longest - 1:,}"
         return (
             f"The model continues the last {self.longest - 1:,} tokens of a text, by "
-            f"at most {self._settings.continuation_length:,}. `score` reads {read}. Of "
-            "a text with more than are read `truncated` is true."
+            f"at most {self._settings.continuation_length:,}. `score` reads {read}. "
+            "`truncated` is true where that leaves out a part of the text."
         )
 
     def answer(self, outputs):
