@@ -254,10 +254,10 @@ RETRIEVAL = {
         "favor-128-delta": (
             0.1079, 0.4202, 0.5, None, None,
         ),
-        "dpfp-1-unnormalised": (
+        "dpfp-1-bounded": (
             0.0404, 0.4986, 0.526, 0.7427, 2.4961,
         ),
-        "tanh": (
+        "tanh-bounded": (
             1.4973, 9.0211, 42.4175, 59.8404, 85.2502,
         ),
     },

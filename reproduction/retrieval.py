@@ -5,8 +5,12 @@ A model sees a sequence of pairs, then a key, and is to give that key's latest v
 one-hot vector. Setting 1: each of S keys comes once. Setting 2: 2S pairs are drawn with
 replacement, so a key's value changes; evaluation has S pairs. The loss is half the
 squared error: 0.5 if nothing is read.
+
+Inputs, first weights and reads are those of the authors' code, in the folder
+`synthetic` of github.com/ischlag/fast-weight-transformers.
 """
 
+import math
 from typing import NamedTuple
 
 import keras
@@ -16,13 +20,15 @@ from keras import ops
 
 from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
 from models.attention import OPERATORS, reading
-from models.attention.heads import masked
+from models.attention.heads import masked, transpose
 from models.seeds import derive_seed
 from reproduction.drawn_updates import drawn_updates
 
 KEY_SIZE = 64
 # Symbols have embeddings of so many times their number.
 WIDTH_PER_SYMBOL = 2.2
+# The authors add it to what they divide by.
+EPSILON = 1e-6
 EVERY, PATIENCE, SOLVED, MOST_STEPS = 100, 10, 1e-3, 100_000
 SEQUENCES, MOST_QUERIES = 20, 200
 
@@ -34,11 +40,13 @@ class Memory(NamedTuple):
       attention: the `attention` part of a config.
       learning_rate: of Adam.
       batch_size: sequences of an update.
+      is_bounded: whether a delta rule is that of Schlag et al. 2021, see `bounded`.
     """
 
     attention: dict
     learning_rate: float = 1e-3
     batch_size: int = 32
+    is_bounded: bool = False
 
 
 def _favor(draws):
@@ -60,7 +68,7 @@ def _dpfp(nu):
 ELU, TANH = {"feature_map": "elu1"}, {"feature_map": "tanh"}
 SUM = {"name": "linear"}
 DELTA = {"name": "delta", "largest_strength": 1}
-UNNORMALISED = {**DELTA, "sum_normalisation": False}
+BOUNDED = {**DELTA, "sum_normalisation": False}
 # By setting, those of figure 2 and of figure 3 with appendix C.2.
 MEMORIES = {
     1: {
@@ -74,8 +82,8 @@ MEMORIES = {
         "linear-delta": Memory({**DELTA, **ELU}),
         **{f"dpfp-{nu}-delta": Memory({**DELTA, **_dpfp(nu)}) for nu in (1, 2)},
         **{f"favor-{m}-delta": Memory({**DELTA, **_favor(m)}) for m in (64, 128)},
-        "dpfp-1-unnormalised": Memory({**UNNORMALISED, **_dpfp(1)}),
-        "tanh": Memory({**UNNORMALISED, **TANH}, 1e-4, 128),
+        "dpfp-1-bounded": Memory({**BOUNDED, **_dpfp(1)}, is_bounded=True),
+        "tanh-bounded": Memory({**BOUNDED, **TANH}, 1e-4, 128, is_bounded=True),
     },
 }
 
@@ -88,7 +96,7 @@ class Retrieval(keras.layers.Layer):
     values are one-hot. First weights are the authors' code's.
 
     Args:
-      attention: the `attention` part of a config.
+      memory: what it is to have.
       symbols: S, keys, and as many values.
       seed: of the weights and of what the operator draws.
     """
@@ -97,15 +105,16 @@ class Retrieval(keras.layers.Layer):
     hidden_dim = 1
     max_length = None
 
-    def __init__(self, attention, symbols, seed=0):
+    def __init__(self, memory, symbols, seed=0):
         super().__init__()
-        hyperparameters = dict(attention)
+        self.memory = memory
+        hyperparameters = dict(memory.attention)
         kind = OPERATORS[hyperparameters.pop("name")]
         self.operator = kind(
             1, "causal", derive_seed(seed, "operator"), **hyperparameters
         )
         self.operator.build(self, KEY_SIZE)
-        if attention["name"] == "delta":
+        if memory.attention["name"] == "delta":
             self.operator.strength_kernel.assign([[1]])
             self.operator.strength_kernel.trainable = False
         self.symbols, self.seed = symbols, seed
@@ -114,7 +123,8 @@ class Retrieval(keras.layers.Layer):
         self.embedding = self.add_weight(
             name="embedding", shape=(symbols, width), initializer=normal
         )
-        is_softmax = attention["name"] == "softmax"
+        self.is_random = memory.attention.get("feature_map") == "favor"
+        is_softmax = memory.attention["name"] == "softmax"
         self.scale = KEY_SIZE**-0.5 if is_softmax else 1.0
 
         def bound(inputs):
@@ -169,18 +179,65 @@ class Retrieval(keras.layers.Layer):
         draw = operator.draw(training)
         keys, context = ops.split(pairs, [KEY_SIZE], axis=-1)
         further = operator.further_inputs(context[:, -count:], context, mask, training)
-        queries = operator.prepare_queries(asked[:, None], self.scale, draw)
-        keys, logs = operator.prepare_keys(keys[:, None], self.scale, mask, draw)
-        biases = ops.zeros_like(keys[..., :1]) if logs is None else logs
+        asked, keys = asked[:, None], keys[:, None]
+        queries = operator.prepare_queries(asked, self.scale, draw)
+        features, logs = operator.prepare_keys(keys, self.scale, mask, draw)
+        if self.memory.is_bounded:
+            pairs = (features, *further, values[:, None])
+            return bounded(queries[:, 0], *(x[:, 0, : length - count] for x in pairs))
+        biases = ops.zeros_like(features[..., :1]) if logs is None else logs
         state = reading.start(
             operator,
-            operator.inputs(queries, keys, further),
+            operator.inputs(queries, features, further),
             masked(biases, mask),
             mask,
             count,
             self.symbols,
         )
-        return reading.read(state, 0, values)
+        found = reading.read(state, 0, values)
+        if self.is_random:
+            # Other maps have sums beside which so little is nothing.
+            log_sum = self._log_sum(asked, keys, mask, draw)
+            found *= ops.sigmoid(log_sum - math.log(EPSILON))[:, 0]
+        return found
+
+    def _log_sum(self, queries, keys, mask, draw):
+        """The logarithm of what a read is divided by, (batch, 1, n, 1)."""
+        of_map = self.operator.feature_map
+        queries, of_queries = of_map.keys(queries, draw)
+        if self.memory.attention["name"] == "delta":
+            return of_queries + ops.log(ops.sum(queries, axis=-1, keepdims=True))
+        keys, of_keys = of_map.keys(keys, draw)
+        products = ops.log(ops.matmul(queries, transpose(keys)))
+        products += transpose(masked(of_keys, mask))
+        return of_queries + ops.logsumexp(products, axis=-1, keepdims=True)
+
+
+def bounded(queries, keys, strengths, values):
+    """What queries find, (batch, n, S), by the rule of Schlag, Munkhdalai and
+    Schmidhuber 2021, as the authors wrote it for these figures.
+
+    It is the delta rule, whose state is divided by its norm, where that is above 1,
+    after each pair but the first. What is read is normalised as by a LayerNorm.
+
+    Args:
+      queries, keys: features, (batch, n, f) and (batch, m, f).
+      strengths, values: (batch, m, 1) and (batch, m, S).
+    """
+
+    def write(state, pair):
+        key, strength, value = pair
+        value -= tf.einsum("bvf,bf->bv", state, key)
+        state += tf.einsum("bv,bf->bvf", strength * value, key)
+        return state / tf.maximum(tf.norm(state, axis=(1, 2), keepdims=True), 1)
+
+    pairs = [tf.transpose(x, (1, 0, 2)) for x in (keys, strengths, values)]
+    key, strength, value = (x[0] for x in pairs)
+    first = tf.einsum("bv,bf->bvf", strength * value, key)
+    state = tf.foldl(write, [x[1:] for x in pairs], first)
+    read = tf.einsum("bvf,bnf->bnv", state, queries)
+    mean, variance = tf.nn.moments(read, axes=-1, keepdims=True)
+    return (read - mean) * tf.math.rsqrt(variance + 1e-5)
 
 
 def sequences(setting: int, symbols: int, batch_size: int, training: bool, seed):
@@ -216,7 +273,7 @@ def train(memory: Memory, setting: int, symbols: int) -> dict:
       `loss`, the least of the evaluations, None where none was finite, and `steps`.
     """
     batch_size = memory.batch_size
-    model = Retrieval(memory.attention, symbols)
+    model = Retrieval(memory, symbols)
     num_queries = min(symbols, MOST_QUERIES)
 
     def draw(step):

@@ -34,7 +34,7 @@ def test_no_two_batches_are_alike():
 
 @EACH
 def test_a_query_does_not_depend_on_others(memory):
-    model = Retrieval(memory.attention, 6)
+    model = Retrieval(memory, 6)
     keys, values = sequences(2, 6, 3, True, [1, 0])
     queries = tf.constant([[0, 3, 5, 1]] * 3)
     together = numpy(model(keys, values, queries))
@@ -45,7 +45,7 @@ def test_a_query_does_not_depend_on_others(memory):
 
 
 def test_a_sum_reads_what_the_definition_does():
-    model = Retrieval(MEMORIES[1]["linear"].attention, 6)
+    model = Retrieval(MEMORIES[1]["linear"], 6)
     keys, values = (numpy(x) for x in sequences(1, 6, 3, True, [1, 0]))
     embedding, one_hot = numpy(model.embedding), np.eye(6)
     pairs = np.concatenate([one_hot[values], embedding[keys]], axis=-1)
@@ -68,7 +68,7 @@ def test_first_projections_are_the_authors():
         ("linear", 64**-0.5),
         ("softmax", (6 / (6 + 13 + 64)) ** 0.5),
     ):
-        model = Retrieval(MEMORIES[1][name].attention, 6)
+        model = Retrieval(MEMORIES[1][name], 6)
         (kernel, bias), (strengths, _) = model.key, model.strength
         for weight, bound in (
             (kernel, largest),
@@ -115,30 +115,82 @@ def test_a_loss_that_was_never_finite_is_none(monkeypatch):
     assert row == {"loss": None, "steps": retrieval.EVERY}
 
 
-def test_of_many_keys_the_authors_favor_reads_nothing():
-    """What it divides by is far below the 1e-6 that they add to it."""
-    divisors = {}
-    for symbols in (20, 60, 180):
-        model = Retrieval(MEMORIES[1]["favor-64"].attention, symbols)
-        embedding = np.float64(numpy(model.embedding))
-        kernel, bias = map(numpy, model.key)
-        keys = kernel[:symbols] + embedding @ kernel[symbols:] + bias
-        kernel, bias = map(numpy, model.query)
-        draws = np.random.default_rng(0).normal(size=(64, 64))
+def authors_features(x, memory):
+    """Of (..., 64) in float64, by the authors' formulas, with the memory's draws."""
+    of_map = memory.operator.feature_map
+    if memory.memory.attention["feature_map"] == "tanh":
+        return np.tanh(x)
+    if memory.memory.attention["feature_map"] == "dpfp":
+        r = np.maximum(np.concatenate([x, -x], axis=-1), 0)
+        return r * np.roll(r, 1, axis=-1)
+    products = x @ np.float64(of_map.vectors[0]).T
+    halves = (x**2).sum(axis=-1, keepdims=True) / 2
+    return np.exp(products - halves) / np.sqrt(of_map.num_features)
 
-        def features(x, draws=draws):
-            products = np.concatenate([x @ draws, -x @ draws], axis=1)
-            halves = (x**2).sum(axis=1, keepdims=True) / 2
-            return np.exp(products - halves) / np.sqrt(2 * len(draws))
 
-        queries = features(embedding @ kernel + bias)
-        divisors[symbols] = np.median(queries @ features(keys).sum(axis=0))
-    assert divisors[20] > 0.1 and divisors[60] < 1e-4 and divisors[180] < 1e-20
+def authors_answer(model, keys, values, queries):
+    """What their loops give, in float64."""
+    embedding, one_hot = np.float64(numpy(model.embedding)), np.eye(model.symbols)
+    values = one_hot[values]
+    pairs = np.concatenate([values, embedding[keys]], axis=-1)
+
+    def projected(x, weights):
+        kernel, bias = map(numpy, weights)
+        return x @ kernel + bias
+
+    features = authors_features(projected(pairs, model.key), model)
+    asked = authors_features(projected(embedding[queries], model.query), model)
+    strengths = 1 / (1 + np.exp(-projected(pairs, model.strength)))
+    is_bounded = model.memory.is_bounded
+    batch, length, size = features.shape
+    state = np.zeros((batch, model.symbols, size))
+    for i in range(length):
+        key = features[:, i]
+        if not is_bounded:
+            key = key / key.sum(axis=-1, keepdims=True)
+        written = values[:, i] - np.einsum("bvf,bf->bv", state, key)
+        state += np.einsum("bv,bf->bvf", strengths[:, i] * written, key)
+        if is_bounded and i:
+            norms = np.sqrt((state**2).sum(axis=(1, 2), keepdims=True))
+            state /= np.maximum(norms, 1)
+    if model.memory.attention["name"] == "linear":
+        state = np.einsum("bmv,bmf->bvf", values, features)
+        asked /= np.einsum("bmf,bnf->bn", features, asked)[..., None] + 1e-6
+    elif not is_bounded:
+        asked /= asked.sum(axis=-1, keepdims=True) + 1e-6
+    read = np.einsum("bvf,bnf->bnv", state, asked)
+    if is_bounded:
+        read -= read.mean(axis=-1, keepdims=True)
+        read /= np.sqrt(read.var(axis=-1, keepdims=True) + 1e-5)
+    return read
+
+
+@pytest.mark.parametrize(
+    "setting, name",
+    [
+        *[(1, "favor-64"), (2, "favor-64-delta")],
+        *[(2, "dpfp-1-bounded"), (2, "tanh-bounded")],
+    ],
+)
+@pytest.mark.parametrize("symbols", [6, 60])
+def test_it_answers_as_the_authors_loops(setting, name, symbols):
+    model = Retrieval(MEMORIES[setting][name], symbols)
+    keys, values = (numpy(x) for x in sequences(setting, symbols, 3, True, [1, 0]))
+    queries = keys[:, :5]
+    expected = authors_answer(model, keys, values, queries)
+    answers = numpy(model(keys, values, queries))
+    np.testing.assert_allclose(answers, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_of_many_keys_favor_reads_nothing():
+    model = Retrieval(MEMORIES[1]["favor-64"], 180)
+    keys, values = sequences(1, 180, 3, True, [1, 0])
+    assert np.abs(numpy(model(keys, values, keys[:, :20]))).max() < 1e-6
 
 
 def test_favor_has_two_features_of_each_draw():
     for name, features in (("favor-64", 128), ("favor-512", 1024)):
-        model = Retrieval(MEMORIES[1][name].attention, 6)
+        model = Retrieval(MEMORIES[1][name], 6)
         assert model.operator.feature_map.num_features == features
 
 
