@@ -24,7 +24,8 @@ N_BEST = flags.DEFINE_integer(
 SCORE = flags.DEFINE_bool(
     "score",
     False,
-    "Score lines of standard input, text<TAB>translation: log-probability<TAB>tokens.",
+    "Score lines of standard input, text<TAB>translation or, of a language model, a "
+    "text: log-probability<TAB>tokens.",
 )
 
 

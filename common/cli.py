@@ -146,6 +146,7 @@ def define_run() -> Callable:
         flags.DEFINE_float("temperature", None, other, lower_bound=0),
         flags.DEFINE_integer("top_k", None, other, lower_bound=1),
         flags.DEFINE_float("top_p", None, other, lower_bound=0),
+        flags.DEFINE_integer("seed", None, other, lower_bound=0),
     ]
     attention = flags.DEFINE_string(
         "attention", None, "A form of attention instead of the run's, e.g. linear."

@@ -71,6 +71,7 @@ def get_config(argument: str = "") -> ConfigDict:
         "temperature": 1.0,
         "top_k": unset(int),
         "top_p": unset(float),
+        "seed": unset(int),
         "beam_size": unset(int),
         "batch_size": 64,
     }

@@ -92,8 +92,9 @@ class Run:
 
         Returns:
           `Classified` (label, scores, truncated, error) of a classifier, `Translation`
-          (text, score, truncated) of a translator. A text that is no input of the
-          model has an `error` and no label; the others are answered.
+          (text, score, truncated) of a translator, `Continuation` (text, truncated) of
+          a language model. A text that is no input of the model has an `error` and no
+          label; the others are answered.
 
         Raises:
           UserError: for a single text, or what is no text.

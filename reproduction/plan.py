@@ -153,8 +153,9 @@ def _state(experiment, folder):
 
 def _probe(experiments, folder, strategy, tpu, path: Path):
     """Writes the costs of each experiment."""
-    # Each kind of run is traced, of which TensorFlow warns.
+    # Each kind of run is traced, of which TensorFlow warns, and reads its data.
     tf.get_logger().setLevel("ERROR")
+    logger.setLevel(logging.WARNING)
     strategy = make_strategy(strategy, tpu)
     costs, problems = [], []
     with progress_bar(experiments, desc="probing", unit=" kinds of run") as bar:

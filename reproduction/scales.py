@@ -160,7 +160,7 @@ PAPER = Scale(
     recall={
         "attentions": ATTENTIONS,
         "pairs": {64: 4, 128: 8, 256: 16, 512: 64},
-        "widths": (64, 128, 256),
+        "widths": (64, 128, 256, 512),
         "training": {
             "vocabulary_size": 8192,
             "learning_rates": (2.2e-3, 4.6e-4, 1e-2, 1e-4),
@@ -174,6 +174,7 @@ PAPER = Scale(
                 "model.hidden_dim": 1024,
                 "model.num_heads": 16,
                 "model.ffn_dim": 4096,
+                "model.norm": "post",
             },
             splits=("validation", "test"),
         )._replace(task="wmt14_en_de-big"),

@@ -35,6 +35,9 @@ CONTINUATION = {
     "decode.top_p": optional(
         real("Draw from the fewest tokens that have this probability.", 1e-6, 1)
     ),
+    "decode.seed": optional(
+        integer("Of what is drawn; the run's seed if unset.", 0, 2**31 - 1)
+    ),
     "decode.beam_size": optional(
         integer(
             "Search for the likeliest continuation with so many hypotheses; draw one "
@@ -224,12 +227,14 @@ class LanguageModellingTask(Task):
     def text_model(self, model, dtype="float32"):
         """`TextLanguageModel`; it sees a segment of a text, and what it remembers."""
         config = self.config
+        # Runs from before it could be given lack the field.
+        seed = config.decode.get("seed")
         return TextLanguageModel(
             model,
             self.tokenizer,
             config.decode,
             config.data.segment_length,
-            config.seed,
+            config.seed if seed is None else seed,
             config.model,
             dtype,
             memory_span=self._memory_span if config.data.memory else None,

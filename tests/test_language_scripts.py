@@ -58,6 +58,16 @@ def test_it_goes_on_with_a_text(run, flag):
     assert first.startswith("four five") and second.startswith("eight nine")
 
 
+def test_other_seeds_draw_other_texts(run):
+    arguments = (f"--workdir={run}", "--interactive", "--temperature=100")
+    drawn = [
+        script("evaluate.py", *arguments, *seed, input_text="one two three\n").stdout
+        for seed in ((), ("--seed=0",), ("--seed=1",))
+    ]
+    # The run's seed is 0.
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
 def test_it_scores_texts(run):
     lines = "one two three four five\none three two four five\n"
     result = script("evaluate.py", f"--workdir={run}", "--score", input_text=lines)

@@ -78,16 +78,31 @@ def _runs(scale, task, variant, options) -> list[Experiment]:
     changes = {}
     for option in options:
         changes |= OPTIONS.get(option) or _dot_product(task, variant, int(option))
-    if scale.is_paper and "relative positions" in options:
-        changes["train.steps"] = STEPS
+    if scale.is_paper:
+        changes |= _theirs(task, variant, options)
     choice = "-".join(options).replace(" ", "-")
     return scale.each_seed(task, variant, changes=changes, choice=choice)
+
+
+def _theirs(task, variant, options):
+    """Settings of the authors that change a run, and are no option of their tables."""
+    changes = {}
+    if "relative positions" in options:
+        changes["train.steps"] = STEPS
+    if variant.startswith("transformer-linear"):
+        # Their code divides features by their sum in every row.
+        changes["model.attention.sum_normalisation"] = True
+    if "favor" in variant:
+        # A draw is a batch's, of which each part is a pass.
+        config = task._replace(variant=variant).make_config({})
+        changes["model.attention.redraw_every"] = config.train.accumulate_steps
+    return changes
 
 
 def _dot_product(task, variant, size):
     """Hyperparameters of the feature map with which keys have so many features."""
     if "favor" in variant:
-        # exp(wx) and exp(-wx) of each draw, one a batch.
+        # exp(wx) and exp(-wx) of each draw.
         features = {"num_features": size, "paired": True, "redraw_every": 1}
     else:
         model = task._replace(variant=variant).make_config({}).model

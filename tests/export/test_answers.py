@@ -238,9 +238,18 @@ def test_random_bytes_are_answered(exported, count):
     assert len(found["truncated"]) == count
 
 
-@pytest.mark.parametrize("memory", [pytest.param(False, marks=pytest.mark.long), True])
-def test_a_language_model_answers_and_scores_as_the_run_does(memory, tmp_path):
-    changes = {"data.memory": memory, "model.positions": "none"}
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(
+            {"data.memory": True, "model.adaptive_cutoffs": (8,)}, id="memory"
+        ),
+        pytest.param({}, marks=pytest.mark.long, id="segments"),
+        pytest.param({"data.tokenizer": "bytes"}, marks=pytest.mark.long, id="bytes"),
+    ],
+)
+def test_a_language_model_answers_and_scores_as_the_run_does(changes, tmp_path):
+    changes = {"model.positions": "none", **changes}
     folder = plain_text.write(tmp_path)
     config = plain_text.config(folder, "transevolve-fullff-1-delta", **changes)
     run = load_run(untrained(config, tmp_path / "run"))

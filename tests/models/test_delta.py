@@ -35,6 +35,8 @@ pytestmark = pytest.mark.jax
 
 ELU = {"feature_map": "elu1", "largest_strength": 1}
 DPFP = {"feature_map": "dpfp", "nu": 1, "largest_strength": 2}
+# Of a head of 8 numbers 128 features, and as long chunks.
+WIDE = {**DPFP, "nu": 8}
 DIVIDED = {**ELU, "attention_normalisation": True}
 UNNORMALISED = {**ELU, "sum_normalisation": False}
 PAIRED = {
@@ -135,7 +137,7 @@ def test_strengths_at_their_ends(small_chunks, strength):
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-3])
-@each(elu1=ELU, dpfp=DPFP)
+@each(elu1=ELU, dpfp=DPFP, wide=WIDE)
 def test_keys_that_repeat(hyperparameters, noise):
     """One key again and again: T takes back at each position what the one before put
     there, and its entries stay small."""
@@ -149,7 +151,7 @@ def test_keys_that_repeat(hyperparameters, noise):
 
 @pytest.mark.long
 @pytest.mark.parametrize("strength", [0.5, 1, 2])
-@pytest.mark.parametrize("hyperparameters", [ELU, DPFP], ids=["elu1", "dpfp"])
+@each(elu1=ELU, dpfp=DPFP, wide=WIDE)
 def test_repetitions_of_a_key(hyperparameters, strength):
     """Prints a row of the table in docs/linear_attention.md, of 1,000 positions."""
     # β is half of the largest, since its kernel is zero.
@@ -166,16 +168,20 @@ def test_repetitions_of_a_key(hyperparameters, strength):
         scale = max(1, np.abs(expected).max())
         errors[times] = np.abs(outputs - expected)[:, mask].max() / scale
     row = ", ".join(f"{times} times {error:.0e}" for times, error in errors.items())
-    print(f"\n{hyperparameters['feature_map']}, β = {strength}: {row}")
+    size = operator.feature_map.num_features
+    print(f"\n{hyperparameters['feature_map']}, {size}, β = {strength}: {row}")
     assert max(errors.values()) < 1e-5
 
 
-def test_features_that_are_all_zero(small_chunks):
-    operator, layer = make("delta", DPFP, "causal")
+@each(plain=DPFP, divided={**DPFP, "attention_normalisation": True})
+def test_features_that_are_all_zero(small_chunks, hyperparameters):
+    operator, layer = make("delta", hyperparameters, "causal")
     arrays = draw(layer)
     arrays["keys"][:, :, 3:7] = 0
     arrays["queries"][:, :, 5] = 0
-    outputs = assert_equals_the_definition(operator, layer, DPFP, LENGTH, arrays)
+    outputs = assert_equals_the_definition(
+        operator, layer, hyperparameters, LENGTH, arrays
+    )
     np.testing.assert_array_equal(outputs[:, :, 5], 0)
 
 

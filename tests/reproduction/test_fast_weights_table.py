@@ -35,7 +35,9 @@ def test_a_run_has_what_its_row_says():
     # 2 nu features for each of the 16 numbers of a head.
     assert 2 * dpfp.attention.nu * dpfp.hidden_dim // dpfp.num_heads == 256
     favor = config("medium/transformer-linear-favor/32").model.attention
-    assert (favor.num_features, favor.paired, favor.redraw_every) == (32, True, 1)
+    assert (favor.num_features, favor.paired) == (32, True)
+    # A batch has so many parts.
+    assert favor.redraw_every == 7 and favor.sum_normalisation
     normalised = config("medium/transformer-delta/no-positions-normalised").model
     assert normalised.attention.attention_normalisation
     assert normalised.positions == "none"
@@ -51,7 +53,8 @@ def test_a_run_has_what_its_row_says():
     cutoffs = config("medium/transformer").model.adaptive_cutoffs
     assert tuple(cutoffs) == (20_000, 40_000, 200_000)
     big = EXPERIMENTS["wmt14_en_de-big/transformer-linear-dpfp/512/seed-0"]
-    assert big.make_config({}).model.attention.nu == 4
+    model = big.make_config({}).model
+    assert (model.attention.nu, model.norm) == (4, "post")
 
 
 def test_strengths_are_the_weights_that_the_delta_rule_has_more():
