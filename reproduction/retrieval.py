@@ -40,7 +40,7 @@ class Memory(NamedTuple):
       attention: the `attention` part of a config.
       learning_rate: of Adam.
       batch_size: sequences of an update.
-      is_bounded: whether a delta rule is that of Schlag et al. 2021, see `bounded`.
+      is_bounded: whether the rule is that of Schlag et al. 2021, see `bounded`.
     """
 
     attention: dict
@@ -194,12 +194,12 @@ class Retrieval(keras.layers.Layer):
             count,
             self.symbols,
         )
-        found = reading.read(state, 0, values)
+        answers = reading.read(state, 0, values)
         if self.is_random:
             # Other maps have sums beside which so little is nothing.
             log_sum = self._log_sum(asked, keys, mask, draw)
-            found *= ops.sigmoid(log_sum - math.log(EPSILON))[:, 0]
-        return found
+            answers *= ops.sigmoid(log_sum - math.log(EPSILON))[:, 0]
+        return answers
 
     def _log_sum(self, queries, keys, mask, draw):
         """The logarithm of what a read is divided by, (batch, 1, n, 1)."""
