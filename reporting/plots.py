@@ -201,8 +201,8 @@ def _draw(axis, rows, name, x, y, names=(), **look):
 
 
 def _mark(axis, places):
-    """Ticks at these places alone, and a grid."""
-    axis.xaxis.set_major_locator(FixedLocator(places))
+    """Ticks at these places, or at some of many, and a grid."""
+    axis.xaxis.set_major_locator(FixedLocator(places, nbins=10))
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axis.xaxis.set_minor_locator(NullLocator())
     add_grid(axis)
