@@ -113,7 +113,7 @@ def plot_retrieval(rows: list[dict], path) -> None:
     axis.plot([], [], color="black", linestyle=":", label="published")
     _mark(axis, sorted({row["symbols"] for row in rows}))
     axis.set(xlabel="keys, and as many values", ylabel="half the squared error")
-    # Some grow without bound: nothing read gives 0.5.
+    # Some are far above 0.5, what nothing read gives.
     axis.set_ylim(0, 0.6)
     figure.legend(loc="outside right upper", frameon=False)
     write_png(figure, path)

@@ -7,7 +7,8 @@ replacement, so a key's value changes; evaluation has S pairs. The loss is half 
 squared error: 0.5 if nothing is read.
 
 Inputs, first weights and reads are those of the authors' code, in the folder
-`synthetic` of github.com/ischlag/fast-weight-transformers.
+`synthetic` of github.com/ischlag/fast-weight-transformers, but for the draws of FAVOR+:
+theirs are new at each pass, and ours go through 256.
 """
 
 import math
@@ -40,7 +41,7 @@ class Memory(NamedTuple):
       attention: the `attention` part of a config.
       learning_rate: of Adam.
       batch_size: sequences of an update.
-      is_bounded: whether the rule is that of Schlag et al. 2021, see `bounded`.
+      is_bounded: whether the rule is an earlier one of the authors, see `bounded`.
     """
 
     attention: dict
@@ -96,7 +97,7 @@ class Retrieval(keras.layers.Layer):
     values are one-hot. First weights are the authors' code's.
 
     Args:
-      memory: what it is to have.
+      memory: one of `MEMORIES`.
       symbols: S, keys, and as many values.
       seed: of the weights and of what the operator draws.
     """

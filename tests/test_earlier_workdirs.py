@@ -1,8 +1,8 @@
 """Workdirs of an earlier version of this repository, with the scores that it printed.
 
 `golden/workdirs.tar.xz` holds two, which commit bc97145 trained, before attention was
-rebuilt: a randomFF-2 on short ListOps, and a fullFF-1 with linear attention on the
-pairs of `tests.translation`.
+rebuilt: a randomFF-2 on short ListOps, and a fullFF-1 with linear attention on pairs
+of numbers, which lie beside it.
 """
 
 import json
@@ -12,7 +12,6 @@ import pytest
 
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
-from tests import translation
 from tests.scripts import ROOT
 from training import workdir as workdirs
 from training.train import train_and_evaluate
@@ -22,8 +21,6 @@ from training.train import train_and_evaluate
 def workdirs_of_before(tmp_path, monkeypatch):
     with tarfile.open(ROOT / "tests/golden/workdirs.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
-    (tmp_path / "data").mkdir()
-    translation.write(tmp_path / "data")
     # Their configs name data and cache beside them.
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -408,7 +408,7 @@ def test_benchmark_input_takes_the_flags_of_train(cache):
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["stage"] for row in rows] == ["tokenize", "batch", "train"]
     assert rows[-1]["ratio_to_training"] == 1
-    assert all("tokens_per_second" in row for row in rows)
+    assert all(row["tokens_per_second"] > 0 for row in rows)
 
 
 @pytest.mark.parametrize(

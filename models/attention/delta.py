@@ -56,8 +56,9 @@ class DeltaOperator(Carrying, FeatureOperator):
     With attention normalisation, out_i is divided by z_i · φ(q_i), where z_i is the sum
     of φ(k_j) to i (equations 26 and 27).
 
-    Without sum normalisation and with tanh for φ, these are the update rules to which
-    the paper compares it (section 6.1.2). They may grow without bound.
+    Without sum normalisation and with tanh for φ, these are the updates of the rule to
+    which the paper compares it (section 6.1.2), which also bounds the state. Without
+    that it may grow without end.
 
     Args:
       largest_strength: 1, or 2 for β = 2 σ(w_β x), with which a write may turn the

@@ -89,8 +89,8 @@ def _theirs(task, variant, options):
     changes = {}
     if "relative positions" in options:
         changes["train.steps"] = STEPS
-    if variant.startswith("transformer-linear"):
-        # Their code divides features by their sum in every row.
+    if variant.startswith("transformer-linear") and task.config == "wikitext_103":
+        # Their language models divide features by their sum in every row.
         changes["model.attention.sum_normalisation"] = True
     if "favor" in variant:
         # A draw is a batch's, of which each part is a pass.

@@ -61,7 +61,7 @@ def test_of_a_published_memory_that_is_full_no_more_keys_are_tried(tmp_path):
     # 0.3216 at 180, 0.0496 at 420, 0.4833 at 60 and 1.4973 at 20.
     assert tried["laptop"]["retrieval-1-linear"] == 3
     assert tried["laptop"]["retrieval-1-dpfp-3"] == 5
-    assert tried["laptop"]["retrieval-2-tanh"] == 1
+    assert tried["laptop"]["retrieval-2-tanh-bounded"] == 1
     assert tried["laptop"]["retrieval-2-dpfp-2-delta"] == 3
     assert set(tried["paper"].values()) == {30, 10}
 

@@ -162,6 +162,17 @@ def test_with_a_memory_lines_are_scored_as_they_are_evaluated(
     assert max(each["tokens"] for each in outputs) > 2 * 3
 
 
+def test_a_run_without_a_seed_of_continuations_takes_one(folder, tmp_path):
+    config = plain_text.config(folder)
+    del config.decode.seed  # of a run from before there was one
+    workdir = untrained(config, tmp_path / "run")
+    texts = [
+        load_run(workdir, decode=decode).predict(["one two three"])[0].text
+        for decode in (None, {"seed": config.seed}, {"seed": 1})
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
 def test_what_is_too_long_is_cut_and_said(folder, tmp_path):
     run = load_run(untrained(plain_text.config(folder), tmp_path / "run"))
     text = " ".join(["one"] * 11)
