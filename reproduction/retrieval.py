@@ -198,19 +198,18 @@ class Retrieval(keras.layers.Layer):
         answers = reading.read(state, 0, values)
         if self.is_random:
             # Other maps have sums beside which so little is nothing.
-            log_sum = self._log_sum(asked, keys, mask, draw)
+            log_sum = self._log_sum(asked, features, logs, mask, draw)
             answers *= ops.sigmoid(log_sum - math.log(EPSILON))[:, 0]
         return answers
 
-    def _log_sum(self, queries, keys, mask, draw):
-        """The logarithm of what a read is divided by, (batch, 1, n, 1)."""
-        of_map = self.operator.feature_map
-        queries, of_queries = of_map.keys(queries, draw)
-        if self.memory.attention["name"] == "delta":
+    def _log_sum(self, queries, keys, logs, mask, draw):
+        """The logarithm of what a read is divided by, (batch, 1, n, 1), of features of
+        keys and the logarithms of their factors."""
+        queries, of_queries = self.operator.feature_map.keys(queries, draw)
+        if logs is None:  # of the delta rule, by whose sums keys are divided before
             return of_queries + ops.log(ops.sum(queries, axis=-1, keepdims=True))
-        keys, of_keys = of_map.keys(keys, draw)
         products = ops.log(ops.matmul(queries, transpose(keys)))
-        products += transpose(masked(of_keys, mask))
+        products += transpose(masked(logs, mask))
         return of_queries + ops.logsumexp(products, axis=-1, keepdims=True)
 
 

@@ -92,20 +92,18 @@ def _theirs(task, variant, options):
     if variant.startswith("transformer-linear") and task.config == "wikitext_103":
         # Their language models divide features by their sum in every row.
         changes["model.attention.sum_normalisation"] = True
-    if "favor" in variant:
-        # A draw is a batch's, of which each part is a pass.
-        config = task._replace(variant=variant).make_config({})
-        changes["model.attention.redraw_every"] = config.train.accumulate_steps
     return changes
 
 
 def _dot_product(task, variant, size):
     """Hyperparameters of the feature map with which keys have so many features."""
+    config = task._replace(variant=variant).make_config({})
+    model = config.model
     if "favor" in variant:
-        # exp(wx) and exp(-wx) of each draw.
-        features = {"num_features": size, "paired": True, "redraw_every": 1}
+        # exp(wx) and exp(-wx) of each draw. One serves a batch, whose parts are passes.
+        every = config.train.accumulate_steps
+        features = {"num_features": size, "paired": True, "redraw_every": every}
     else:
-        model = task._replace(variant=variant).make_config({}).model
         features = {"nu": size // (2 * (model.hidden_dim // model.num_heads))}
     return {f"model.attention.{field}": value for field, value in features.items()}
 
