@@ -6,9 +6,10 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from models.attention import OPERATORS
-from models.attention.heads import num_earlier, rotated, split_heads
-from models.attention.operator import AttentionKind
+from models.attention import OPERATORS, reading
+from models.attention.heads import masked, num_earlier, rotated, split_heads
+from models.attention.memory import AfterPositions, AfterStates, Positions
+from models.attention.operator import STATES, AttentionKind
 from models.attention.relative_positions import RELATIVE_POSITIONS
 from models.fidelity import official_choices
 
@@ -54,6 +55,9 @@ class Attention(AttentionKind, keras.layers.Layer):
 
         cache = attention.source_cache(context, values, padding_mask)
         attended = attention.read_source(x, cache)    a list, one a read
+
+    A subclass projects (`project_queries`, `project_keys`) and has `scale`, the factor
+    on the products of queries and keys.
 
     Class attributes: of `AttentionKind`, for a layer that is registered as an attention
     of its own.
@@ -161,6 +165,11 @@ class Attention(AttentionKind, keras.layers.Layer):
         return self.num_depths * len(self.offsets)
 
     @property
+    def num_biased_reads(self) -> int:
+        """Those whose b and values are kept apart from those of other reads."""
+        return self.num_reads
+
+    @property
     def causal(self) -> bool:
         return self.use == "causal"
 
@@ -172,6 +181,143 @@ class Attention(AttentionKind, keras.layers.Layer):
     def constants(self):
         """What `step` needs that no token changes."""
         return ()
+
+    def project(self, x, context, training=None):
+        """`project_queries` of x, and `project_keys` of the context."""
+        queries = self.project_queries(x, training)
+        return queries, *self.project_keys(context, training)
+
+    def biases(self, keys, context, constants):
+        """b of all reads, float32 (batch, heads, m, reads); None where all are 0."""
+        return None
+
+    def call(self, x, context, padding_mask=None, training=None, memory=None):
+        """Makes the operator of the block's input: `models.attention.reading.Made`, or
+        one of those of `models.attention.memory`."""
+        if isinstance(memory, Positions):
+            context, mask = memory.before(context, padding_mask)
+            made = self.call(x, context, mask, training)
+            return AfterPositions(made, context, mask, memory, {})
+        if padding_mask is not None:
+            padding_mask = ops.cast(padding_mask, "bool")
+        inputs, biases, _ = self.prepared(x, context, padding_mask, training)
+        arguments = self.operator, inputs, biases, padding_mask, ops.shape(x)[1]
+        if memory is not None:
+            return AfterStates.start(*arguments, self.head_size, memory)
+        return reading.start(*arguments, self.head_size)
+
+    def read(self, made, number, values):
+        """What a read gives, (batch, n, d), of its values."""
+        values = ops.cast(values, self.compute_dtype)
+        if isinstance(made, reading.Made):
+            return reading.read(made, number, values)
+        return made.read(number, values)
+
+    def prepared(self, x, context, mask=None, training=None):
+        """What `call` makes an operator of.
+
+        Returns:
+          The inputs of `Operator.make`. Then b of all reads, (batch, heads or 1, m,
+          reads), `MASKED` at padding; None where all are 0. Then the values that are
+          projected, (batch, m, d); None if the reads have theirs.
+        """
+        draw = self.operator.draw(training)
+        queries, keys, values = self.project(x, context, training)
+        positions, key_positions = self.positions(x, context)
+        queries = self._prepared_queries(queries, positions, draw)
+        keys, biases = self._keys_and_biases(
+            keys, context, self.constants(), key_positions, mask, draw
+        )
+        further = self.operator.further_inputs(x, context, mask, training)
+        return self.operator.inputs(queries, keys, further), biases, values
+
+    def empty_cache(self, batch_size, beams):
+        return self.operator.empty_cache(
+            batch_size,
+            beams,
+            self.key_size,
+            self.head_size,
+            self.num_biased_reads,
+            self.compute_dtype,
+        )
+
+    def empty_memory(self, batch_size, span):
+        if self.operator.memory == STATES:
+            return self.empty_cache(batch_size, 1)
+        width, reads = self.hidden_dim, self.num_biased_reads
+        return Positions.empty(batch_size, span, width, reads, self.compute_dtype)
+
+    def step(self, x, constants, cache, visible, position=None):
+        return self.step_and_values(x, constants, cache, visible, position)[0]
+
+    def step_and_values(self, x, constants, cache, visible, position):
+        """What the reads of one position share; and the values of `prepared`."""
+        queries, keys, values = self.project(x, x)
+        positions = self.position_of_step(position)
+        queries = self._prepared_queries(queries, positions)
+        keys, biases = self._keys_and_biases(keys, x, constants, positions)
+        further = self.operator.further_inputs_of_step(x, position)
+        inputs = self.operator.inputs_of_step(queries, keys, further)
+        return self.operator.step(inputs, biases, cache, visible), values
+
+    def read_step(self, made, number, values):
+        return self.operator.read_step(made, number, values)
+
+    def source_cache(self, context, values, padding_mask=None):
+        keys, projected = self.project_keys(context)
+        keys, biases = self._keys_and_biases(
+            keys, context, self.constants(), mask=padding_mask
+        )
+        values = split_heads(values if projected is None else projected, self.num_heads)
+        return self.operator.source_cache(keys, biases, padding_mask, values)
+
+    def read_source(self, x, cache):
+        queries = self._prepared_queries(self.project_queries(x))
+        return self.operator.read_source(queries, cache)
+
+    def _prepared_queries(self, queries, positions=None, draw=None):
+        """Queries by head, as an operator is made of them; None for one that is not."""
+        if queries is None:
+            return None
+        queries = self.by_head(queries, positions)
+        return self.operator.prepare_queries(queries, self.scale, draw)
+
+    def _keys_and_biases(
+        self, keys, context, constants, positions=None, mask=None, draw=None
+    ):
+        """Keys by head, likewise, and biases as `prepared` gives them."""
+        biases = self.biases(keys, context, constants)
+        if keys is not None:
+            keys = self.by_head(keys, positions)
+            keys, logs = self.operator.prepare_keys(keys, self.scale, mask, draw)
+            if logs is not None:
+                biases = logs if biases is None else biases + logs
+        if biases is None and mask is not None:
+            biases = self.zero_biases(context)
+        return keys, None if biases is None else masked(biases, mask)
+
+    def zero_biases(self, context):
+        """Biases of one read that change nothing, float32."""
+        batch, length, _ = ops.shape(context)
+        # Where they are added to scores, one for all heads will do.
+        heads = 1 if self.operator.rows_sum_to_one else self.num_heads
+        return ops.zeros((batch, heads, length, 1), "float32")
+
+
+class StepReads:
+    """The reads of one position by a causal attention, each after the one before.
+
+    Attributes:
+      made: of the attention after the latest read.
+    """
+
+    def __init__(self, attention, made):
+        self.attention = attention
+        self.made = made
+
+    def __call__(self, number, values):
+        attended, self.made = self.attention.read_step(self.made, number, values)
+        return attended
 
 
 class Attentions(NamedTuple):

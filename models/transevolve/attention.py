@@ -4,15 +4,14 @@ import keras
 from keras import ops
 
 from models.attention.attention import Attention
-from models.attention.heads import masked, split_heads
-from models.attention.many_reads import ManyReads
+from models.attention.heads import split_heads
 from models.layers.dense import project
 from models.seeds import derive_seed, seeded_dropout
 from models.transevolve.time_evolution import time_features
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class TimeEvolvingAttention(ManyReads, Attention):
+class TimeEvolvingAttention(Attention):
     """Equation 9 without what cancels: the same outputs and gradients.
 
     The softmax over keys ignores what is constant along keys. So of the three evolution
@@ -113,49 +112,17 @@ class TimeEvolvingAttention(ManyReads, Attention):
         return ops.reshape(directions, (self.projected_dim, -1))
 
     def project_queries(self, x, training=None):
-        """Q = X Wq, (batch, n, D), after dropout."""
+        """Q = X Wq, (batch, n, D), after dropout; None if no operator needs it."""
+        if "query" not in self.operator.projections:
+            return None
         return self.query_dropout(project(x, self.query_kernel), training=training)
 
     def project_keys(self, context, training=None):
-        """K = C Wk, (batch, m, D), after dropout."""
-        return self.key_dropout(project(context, self.key_kernel), training=training)
+        """K = C Wk, (batch, m, D), after dropout; each depth has its own values."""
+        keys = self.key_dropout(project(context, self.key_kernel), training=training)
+        return keys, None
 
-    def prepared_queries(self, x, training=None, draw=None, positions=None):
-        """Q by head, as an operator is made of it; None for one that is not."""
-        if "query" not in self.operator.projections:
-            return None
-        queries = self.by_head(self.project_queries(x, training), positions)
-        return self.operator.prepare_queries(queries, self.scale, draw)
-
-    def inputs_and_biases(self, x, context, padding_mask, training):
-        draw = self.operator.draw(training)
-        keys = self.project_keys(context, training)
-        positions, key_positions = self.positions(x, context)
-        keys, biases = self._keys_and_biases(
-            keys, self.constants(), padding_mask, draw, key_positions
-        )
-        queries = self.prepared_queries(x, training, draw, positions)
-        further = self.operator.further_inputs(x, context, padding_mask, training)
-        return self.operator.inputs(queries, keys, further), biases
-
-    def step(self, x, constants, cache, visible, position=None):
-        positions, keys = self.position_of_step(position), self.project_keys(x)
-        keys, biases = self._keys_and_biases(keys, constants, positions=positions)
-        queries = self.prepared_queries(x, positions=positions)
-        further = self.operator.further_inputs_of_step(x, position)
-        inputs = self.operator.inputs_of_step(queries, keys, further)
-        return self.operator.step(inputs, biases, cache, visible)
-
-    def source_cache(self, context, values, padding_mask=None):
-        keys = self.project_keys(context)
-        keys, biases = self._keys_and_biases(keys, self.constants(), padding_mask)
-        values = split_heads(values, self.num_heads)
-        return self.operator.source_cache(keys, biases, padding_mask, values)
-
-    def read_source(self, x, cache):
-        return self.operator.read_source(self.prepared_queries(x), cache)
-
-    def biases(self, keys, constants):
+    def biases(self, keys, context, constants):
         """b^l = T^l A2 of all reads, float32 (batch, heads, m, reads).
 
         The key-side term of equation 9, the only one that acts: docs/attention.md.
@@ -169,9 +136,3 @@ class TimeEvolvingAttention(ManyReads, Attention):
             return ops.zeros((batch, self.num_heads, length, self.num_reads))
         biases = split_heads(project(keys, constants), self.num_heads)
         return ops.cast(biases, "float32")
-
-    def _keys_and_biases(self, keys, constants, mask=None, draw=None, positions=None):
-        biases = self.biases(keys, constants)
-        keys = self.by_head(keys, positions)
-        keys, logs = self.operator.prepare_keys(keys, self.scale, mask, draw)
-        return keys, masked(biases if logs is None else biases + logs, mask)

@@ -2,7 +2,7 @@
 
 import keras
 
-from models.attention.many_reads import StepReads
+from models.attention.attention import StepReads
 from models.layers.normalization import LayerNormalization
 from models.stack import EncoderStack
 from models.transevolve.block import TransEvolveBlock

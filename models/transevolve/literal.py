@@ -53,8 +53,7 @@ class LiteralAttention(TimeEvolvingAttention):
 
     def call(self, x, context, padding_mask=None, training=None):
         """Computes the operators of equation 6: `LiteralState`."""
-        queries = self.project_queries(x, training)
-        keys = self.project_keys(context, training)
+        queries, keys, _ = self.project(x, context, training)
         positions, key_positions = self.positions(x, context)
         rows = self.by_head(queries * self.scale, positions)
         columns = self.by_head(keys, key_positions)

@@ -17,9 +17,8 @@ class NoAttention(Unattending, TimeEvolvingAttention):
 
     def call(self, x, context, padding_mask=None, training=None):
         """What the projections leave, see `Unattending.trace`."""
-        queries = self.project_queries(x, training)
-        keys = self.project_keys(context, training)
-        biases = ops.mean(self.biases(keys, self.constants()), axis=(1, 3))
+        queries, keys, _ = self.project(x, context, training)
+        biases = ops.mean(self.biases(keys, context, self.constants()), axis=(1, 3))
         return self.trace(x, context, queries, keys, biases[..., None])
 
     def read(self, made, number, values):

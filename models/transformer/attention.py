@@ -7,9 +7,8 @@ from keras import ops
 
 from models.attention import reading
 from models.attention.attention import Attention
-from models.attention.heads import masked, merge_heads, split_heads, zero_unseeing
+from models.attention.heads import merge_heads, split_heads, zero_unseeing
 from models.attention.memory import AfterStates, Positions
-from models.attention.operator import STATES
 from models.layers.dense import seeded_dense
 
 
@@ -73,6 +72,11 @@ class ProjectedAttention(Attention):
         """Factor on the products of queries and keys."""
         return self.head_size**-0.5 if self.operator.is_softmax else 1.0
 
+    @property
+    def num_biased_reads(self):
+        """0: the one read has no b of its own."""
+        return 0
+
     def call(self, x, context, padding_mask=None, training=None, memory=None):
         """`Attended`: the values come from the context, so all is read at once. After a
         memory its `cache` is that for the text after this one."""
@@ -82,7 +86,7 @@ class ProjectedAttention(Attention):
             return attended._replace(cache=memory.after(context, mask))
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
-        inputs, biases, values = self._prepared(x, context, padding_mask, training)
+        inputs, biases, values = self.prepared(x, context, padding_mask, training)
         length = ops.shape(x)[1]
         if self.operator.rows_sum_to_one:
             values = split_heads(values, self.num_heads)
@@ -90,95 +94,37 @@ class ProjectedAttention(Attention):
             sees = self.operator.sees((), padding_mask, length)
             return Attended(merge_heads(zero_unseeing(attended, sees)))
         if biases is None:
-            biases = self._zeros(values)
+            biases = self.zero_biases(context)
         arguments = self.operator, inputs, biases, padding_mask, length, self.head_size
         if memory is not None:
             made = AfterStates.start(*arguments, memory)
             return Attended(made.read(0, values), made.left())
         return Attended(reading.read(reading.start(*arguments), 0, values))
 
-    def _prepared(self, x, context, padding_mask, training):
-        """The inputs of the operator, biases as of `_keys_and_biases`, and values."""
-        draw = self.operator.draw(training)
-        queries, keys, values = self._project(x, context)
-        positions, key_positions = self.positions(x, context)
-        queries = self._prepared_queries(queries, draw, positions)
-        keys, biases = self._keys_and_biases(
-            keys, values, padding_mask, draw, key_positions
-        )
-        further = self.operator.further_inputs(x, context, padding_mask, training)
-        return self.operator.inputs(queries, keys, further), biases, values
-
     def read(self, made, number, values):
         """What was read: (batch, n, d), heads merged."""
         return made.attended
 
-    def empty_cache(self, batch_size, beams):
-        return self.operator.empty_cache(
-            batch_size, beams, self.head_size, self.head_size, 0, self.compute_dtype
-        )
-
-    def empty_memory(self, batch_size, span):
-        if self.operator.memory == STATES:
-            return self.empty_cache(batch_size, 1)
-        width = self.hidden_dim
-        return Positions.empty(batch_size, span, width, 0, self.compute_dtype)
-
     def step(self, x, constants, cache, visible, position=None):
-        made, values = self._step(x, cache, visible, position)
+        made, values = self.step_and_values(x, constants, cache, visible, position)
         attended, made = self.operator.read_step(made, 0, values)
         return Attended(attended, made.cache)
-
-    def _step(self, x, cache, visible, position):
-        """What the reads of one position share, and its values."""
-        queries, keys, values = self._projected(x)
-        positions = self.position_of_step(position)
-        keys, biases = self._keys_and_biases(keys, values, positions=positions)
-        queries = self._prepared_queries(queries, positions=positions)
-        further = self.operator.further_inputs_of_step(x, position)
-        inputs = self.operator.inputs_of_step(queries, keys, further)
-        return self.operator.step(inputs, biases, cache, visible), values
 
     def read_step(self, made, number, values):
         return made.attended, made
 
-    def source_cache(self, context, values, padding_mask=None):
-        keys, values = self._parts(self.key_value(context))
-        keys, biases = self._keys_and_biases(keys, values, padding_mask)
-        values = split_heads(values, self.num_heads)
-        return self.operator.source_cache(keys, biases, padding_mask, values)
+    def project_queries(self, x, training=None):
+        """Q of cross-attention, (batch, n, d)."""
+        return self.query(x)
 
-    def read_source(self, x, cache):
-        queries = self._prepared_queries(self.query(x))
-        return self.operator.read_source(queries, cache)
+    def project_keys(self, context, training=None):
+        """K and V of cross-attention, (batch, m, d) each."""
+        return self._parts(self.key_value(context))
 
-    def _prepared_queries(self, queries, draw=None, positions=None):
-        if queries is None:
-            return None
-        queries = self.by_head(queries, positions)
-        return self.operator.prepare_queries(queries, self.scale, draw)
-
-    def _keys_and_biases(self, keys, values, mask=None, draw=None, positions=None):
-        """Keys, and what is added to their scores, (batch, heads, m, 1), or None."""
-        biases = None
-        if keys is not None:
-            keys = self.by_head(keys, positions)
-            keys, biases = self.operator.prepare_keys(keys, self.scale, mask, draw)
-        if biases is None and mask is not None:
-            biases = self._zeros(values)
-        return keys, None if biases is None else masked(biases, mask)
-
-    def _zeros(self, values):
-        """Biases that change nothing, float32."""
-        batch, length, _ = ops.shape(values)
-        # Where they are added to scores, one for all heads will do.
-        heads = 1 if self.operator.rows_sum_to_one else self.num_heads
-        return ops.zeros((batch, heads, length, 1), "float32")
-
-    def _project(self, x, context):
+    def project(self, x, context, training=None):
         """Queries, keys and values, heads merged; None for what is not projected."""
         if self.use == "cross":
-            return self.query(x), *self._parts(self.key_value(context))
+            return super().project(x, context, training)
         queries, keys, values = self._projected(x)
         if context is not x:
             _, keys, values = self._projected(context)
@@ -186,6 +132,8 @@ class ProjectedAttention(Attention):
 
     def _projected(self, x):
         """Queries, keys and values of one input."""
+        if not self.projections:
+            return None, None, None
         parts = self._parts(self.query_key_value(x))
         projected = dict(zip(self.projections, parts, strict=True))
         return [projected.get(name) for name in ("query", "key", "value")]

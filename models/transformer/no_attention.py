@@ -15,7 +15,7 @@ class NoAttention(Unattending, ProjectedAttention):
 
     def call(self, x, context, padding_mask=None, training=None):
         """The projected values, (batch, length, d)."""
-        queries, keys, values = self._project(x, context)
+        queries, keys, values = self.project(x, context)
         return values + self.trace(x, context, queries, keys)
 
     def read(self, made, number, values):

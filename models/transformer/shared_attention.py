@@ -5,7 +5,7 @@ import functools
 import keras
 from keras import ops
 
-from models.attention.many_reads import ManyReads, StepReads
+from models.attention.attention import Attention, StepReads
 from models.layers.normalization import LayerNormalization
 from models.stack import EncoderStack
 from models.transformer.attention import ProjectedAttention
@@ -13,34 +13,25 @@ from models.transformer.layer import ATTENTIONS, TransformerLayer
 
 
 @keras.saving.register_keras_serializable("transevolve")
-class SharedAttention(ManyReads, ProjectedAttention):
+class SharedAttention(ProjectedAttention):
     """An operator of one layer's queries and keys, which all layers read.
 
     See `ProjectedAttention` for the arguments.
     """
 
+    # Layers have values of their own, so they are not all read at once.
+    call, read = Attention.call, Attention.read
+    step, read_step = Attention.step, Attention.read_step
+    num_biased_reads = Attention.num_biased_reads
+
     @property
     def projections(self):
         return self.operator.projections
 
-    def inputs_and_biases(self, x, context, padding_mask, training):
-        return self._prepared(x, context, padding_mask, training)[:2]
-
-    def step(self, x, constants, cache, visible, position=None):
-        return self._step(x, cache, visible, position)[0]
-
-    def _projected(self, x):
-        """Queries and keys; in place of values their input, which has their shape."""
-        if not self.projections:
-            return None, None, x
-        queries, keys, _ = super()._projected(x)
-        return queries, keys, x
-
-    def _keys_and_biases(self, keys, values, *arguments, **named):
-        keys, biases = super()._keys_and_biases(keys, values, *arguments, **named)
-        batch, length, _ = ops.shape(values)
-        zeros = ops.zeros((batch, self.num_heads, length, self.num_reads), "float32")
-        return keys, zeros if biases is None else zeros + biases
+    def biases(self, keys, context, constants):
+        """Zeros: all layers read with the weights of the first."""
+        batch, length, _ = ops.shape(context)
+        return ops.zeros((batch, self.num_heads, length, self.num_reads), "float32")
 
 
 @keras.saving.register_keras_serializable("transevolve")
