@@ -204,7 +204,7 @@ class Streams(_OneLength):
                 f"train: expected a text for train.batch_size={batch_size:,} rows, "
                 f"found {len(starts):,} segments of {len(tokens):,} tokens"
             )
-        self.num_examples = batch_size
+        self.num_examples = self.num_batches * batch_size
         self._streams = [
             x[: self.num_batches * batch_size].reshape(batch_size, -1)
             for x in (starts, ends)

@@ -140,8 +140,10 @@ def load_run(
         raise UserError(
             f"--{next(iter(decode))}: expected a run that decodes, found {config.task}"
         )
-    unused = attention_kind(config.model).inert_weights if attention else ()
+    unused = ()
     if attention:
+        kind = attention_kind(config.model)
+        unused = kind.inert_weights if kind else ()
         _take_form(config, attention)
     if data_dir is not None:
         config.data.dir = data_dir

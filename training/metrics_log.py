@@ -83,11 +83,10 @@ class MetricsLog:
         A step that is taken again after an interruption has two lines, of which the
         last one counts.
         """
-        with (self._workdir / TEST_SCORES).open("a+") as file:
-            # A line that was cut off by a kill ends here.
-            end = file.tell()
-            file.seek(max(0, end - 1))
-            is_cut = file.read(1) not in ("", "\n")
+        path = self._workdir / TEST_SCORES
+        # A line that was cut off by a kill ends here.
+        is_cut = path.exists() and path.read_text()[-1:] not in ("", "\n")
+        with path.open("a") as file:
             file.write("\n" * is_cut + json.dumps({"step": step, **metrics}) + "\n")
 
     def write_hyperparameters(self, fields: dict, metric: str) -> None:

@@ -163,7 +163,7 @@ class BigBirdOperator(DividedOperator):
         return ops.concatenate([d_first, d_rest], axis=2), d_keys, None
 
     def sees(self, parts, mask, num_queries):
-        """See `Operator.sees`: all meet the first key, which is real if any is."""
+        """See `DividedOperator.sees`: all meet the first key, real if any is."""
         return sees_a_key(mask, num_queries, causal=False)
 
     def read_apart(self, inputs, biases, values):

@@ -129,7 +129,7 @@ class LinearOperator(StateDecoding, FeatureOperator, DividedOperator):
         return d_queries, joined(d_keys, num_keys)
 
     def sees(self, parts, mask, num_queries):
-        """See `Operator.sees`; features may all be zero, and then nothing is read."""
+        """See `DividedOperator.sees`; where all features are zero nothing is read."""
         if not self.feature_map.may_be_zero:
             return sees_a_key(mask, num_queries, self.causal)
         keys = parts[1]

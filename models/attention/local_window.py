@@ -78,7 +78,7 @@ class LocalWindowOperator(SoftmaxOperator):
         return 0 if rows == columns else -rows
 
     def sees(self, parts, mask, num_queries):
-        """See `Operator.sees`: whether a key of the band is real."""
+        """See `DividedOperator.sees`: whether a key of the band is real."""
         if mask is None:
             return None
         num_keys = ops.shape(mask)[1]

@@ -23,6 +23,8 @@ from models.seeds import derive_seed
 TINY = 1e-8
 # A bucket times the length is to be an int32.
 MOST_CODES = 2**30
+# What `sorted_chunks.in_order` makes of a bucket and a place is to be exact in float32.
+MOST_EXACT = 2**24
 
 
 class ReformerOperator(DividedOperator):
@@ -91,10 +93,13 @@ class ReformerOperator(DividedOperator):
     @staticmethod
     def check(config):
         """See `AttentionKind.check`."""
-        buckets, longest = config.model.attention.get("buckets"), config.data.max_length
-        most = MOST_CODES // longest
+        attention, longest = config.model.attention, config.data.max_length
+        buckets, chunk = attention.get("buckets"), attention.chunk
+        reach = sorted_chunks.reach(chunk, causal=True)
+        most = min(MOST_CODES // longest, (MOST_EXACT - longest) // reach)
         if buckets and buckets > most:
             expected = f"at most {most:,} at data.max_length={longest:,}"
+            expected += f" and model.attention.chunk={chunk:,}"
             fail("model.attention.buckets", expected, buckets)
 
     def build(self, layer, size):
@@ -150,7 +155,7 @@ class ReformerOperator(DividedOperator):
         return by_queries, self.transposed_times(d_scores, queries), None
 
     def sees(self, parts, mask, num_queries):
-        """See `Operator.sees`: each real query sees itself if nothing else."""
+        """See `DividedOperator.sees`: each real query sees itself if nothing else."""
         return None if mask is None else mask[:, None, :, None]
 
     def read_apart(self, inputs, biases, values):

@@ -149,7 +149,7 @@ class SinkhornOperator(DividedOperator):
         return d_queries, d_keys, ops.cast(sorting * d_sorting, "float32")
 
     def sees(self, parts, mask, num_queries):
-        """See `Operator.sees`: a block of padding alone meets no other."""
+        """See `DividedOperator.sees`: a block of padding alone meets no other."""
         if mask is None:
             return None
         filled = self._filled(mask, blocks.count(num_queries, self.block))

@@ -55,7 +55,7 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
         return -num_earlier(num_queries, num_keys) if self.causal else 0
 
     def sees(self, parts, mask, num_queries):
-        """See `Operator.sees`."""
+        """See `DividedOperator.sees`."""
         return sees_a_key(mask, num_queries, self.causal)
 
     # The operator.

@@ -201,17 +201,24 @@ def test_a_field_that_nothing_reads_is_refused():
 
 
 @pytest.mark.parametrize(
-    "buckets, message",
+    "buckets, chunk, message",
     [
-        (7, "an even whole number from 2 to 65,536, or unset, found 7"),
-        (16_000, "at most 10,737 at data.max_length=100,000, found 16000"),
+        (7, 64, "an even whole number from 2 to 65,536, or unset, found 7"),
+        (
+            16_000,
+            64,
+            "at most 10,737 at data.max_length=100,000 and model.attention.chunk=64, "
+            "found 16000",
+        ),
+        # A query of a larger bucket and a place would be taken for its neighbour's.
+        (5000, 8191, "at most 2,035 at data.max_length=100,000 and model.attention."),
     ],
 )
-def test_other_numbers_of_buckets_are_refused_by_a_reformer(buckets, message):
+def test_other_numbers_of_buckets_are_refused_by_a_reformer(buckets, chunk, message):
     config = listops.get_config("transformer-reformer")
     config.data.max_length = 100_000
     config.data.bucket_lengths = (100_000,)
-    config.model.attention.buckets = buckets
+    config.model.attention.update(buckets=buckets, chunk=chunk)
     with pytest.raises(UserError, match=f"model.attention.buckets: expected {message}"):
         configuration.check(config)
 

@@ -93,6 +93,7 @@ def test_streams_of_documents_have_each_segment_once_an_epoch():
     found = batches(split.for_training(seed=0), split.num_batches)
     targets = np.stack([batch["targets"] for batch in found], axis=1)
     # Of ten segments each row has the next five.
+    assert split.num_examples == 10
     np.testing.assert_array_equal(
         np.concatenate([row[row != 0] for row in targets]), np.concatenate(documents)
     )

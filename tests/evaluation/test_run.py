@@ -52,6 +52,14 @@ def test_a_weight_on_which_no_output_depends_may_go_unused(gated, monkeypatch):
     np.testing.assert_array_equal(exact(ids), gated(ids))
 
 
+def test_a_model_without_attention_has_no_other_form(tmp_path):
+    config = scripts.listops_config(tmp_path, "bag-of-words")
+    workdir = untrained(config, tmp_path / "run")
+    said = "^--attention: expected one of none, found linear$"
+    with pytest.raises(UserError, match=said):
+        load_run(workdir, attention="linear")
+
+
 def test_what_counts_passes_may_go_unused_and_is_no_parameter(tmp_path):
     config = scripts.listops_config(tmp_path, "transevolve-fullff-1-linear-favor")
     config.model.attention.redraw_every = 1

@@ -19,6 +19,7 @@ from reproduction.reproduce import Reproduction
 from reproduction.short_listops import compare
 from tests.classification import settings, write_ag_news
 from tests.scripts import listops_config, metrics
+from training.metrics_log import MetricsLog, read_test_scores
 from training.train import train_and_evaluate
 
 pytestmark = pytest.mark.slow
@@ -52,6 +53,14 @@ def test_a_remote_run_is_as_a_local_one(memory, tmp_path):
     weights = {weight.path for weight in run.model.weights}
     assert run.checkpoints.best_weights().keys() == weights
     assert list((memory / "run/tensorboard/train").iterdir())
+
+
+def test_scores_of_test_data_are_written_to_a_remote_workdir(memory):
+    (memory / "run").mkdir(parents=True)
+    log = MetricsLog(memory / "run")
+    for step, accuracy in ((5, 0.2), (10, 0.3)):
+        log.write_test_scores(step, {"accuracy": accuracy})
+    assert [row["step"] for row in read_test_scores(memory / "run")] == [5, 10]
 
 
 @pytest.mark.long
