@@ -2,13 +2,12 @@
 
 import textwrap
 from pathlib import Path
-from typing import NamedTuple
 
 import matplotlib
 from matplotlib.figure import Figure
 
 from common.paths import make_path
-from reporting.palette import Look, look
+from reporting.palette import look
 from reporting.plots import add_grid
 from reporting.png import drawable, write_png
 from reproduction.comparison import counted_in
@@ -27,24 +26,6 @@ MARKED = 12  # points of a line, about
 MOST_LINES = 12  # more cannot be told apart
 # Characters of a legend's line: of two beside each other, and of one alone.
 SHORT_LABEL, LONGEST_LABEL = 32, 64
-
-
-class Curve(NamedTuple):
-    """The mean over the runs of one line, and how far they reach, point by point.
-
-    Attributes:
-      label: for people.
-      style: how it is drawn.
-      at: steps or epochs.
-      mean, low, high: of the runs that have got there.
-    """
-
-    label: str
-    style: Look
-    at: list[float]
-    mean: list[float]
-    low: list[float]
-    high: list[float]
 
 
 def learning_curves(
@@ -67,8 +48,12 @@ def learning_curves(
     place, (lines, left_out) = counted_in(records), _lines(records)
     panels, words = {}, []
     for field, factor, heading, digits in PANELS:
-        curves = [curve(*line, field, place, factor) for line in lines]
-        if curves := [one for one in curves if one.at]:
+        curves = [
+            (label, style, points)
+            for label, style, members in lines
+            if (points := curve(members, field, place, factor))
+        ]
+        if curves:
             panels[heading] = curves
             words.append(_tell(heading, digits, curves, place))
     if not panels:
@@ -77,7 +62,7 @@ def learning_curves(
         figure = _figure(panels, place)
     write_png(figure, make_path(folder, "folder") / name, dpi=150, colors=SHADES)
     caption = f"Learning curves of {title} on validation data."
-    if any(one.low != one.high for curves in panels.values() for one in curves):
+    if any(_spreads(points) for curves in panels.values() for *_, points in curves):
         caption += (
             " A line is the mean over the runs that have got so far; a band reaches "
             "from the lowest to the highest of them."
@@ -102,9 +87,18 @@ def _lines(records):
 
 
 def curve(
-    label: str, style: Look, records: list[Record], field: str, place: str, factor: int
-) -> Curve:
-    """The `Curve` of a field of validations, times a factor, by "step" or "epoch"."""
+    records: list[Record], field: str, place: str, factor: int
+) -> list[tuple[float, ...]]:
+    """Points of the line of some runs.
+
+    Args:
+      field: of validations.
+      place: "step" or "epoch".
+      factor: on the field.
+
+    Returns:
+      (place, mean, lowest, highest) of the runs that have got there, in order.
+    """
     points = {}
     for record in records:
         for row in record.validations:
@@ -112,10 +106,12 @@ def curve(
             if x is not None and y is not None:
                 # An epoch of another seed may have another number of steps.
                 points.setdefault(x, []).append(factor * y)
-    values = [points[x] for x in sorted(points)]
-    mean = [sum(each) / len(each) for each in values]
-    low, high = ([end(each) for each in values] for end in (min, max))
-    return Curve(label, style, sorted(points), mean, low, high)
+    return [(x, sum(y) / len(y), min(y), max(y)) for x, y in sorted(points.items())]
+
+
+def _spreads(points):
+    """Whether some run is not where another is."""
+    return any(low != high for *_, low, high in points)
 
 
 def _figure(panels, place):
@@ -124,13 +120,14 @@ def _figure(panels, place):
     figure = Figure(figsize=(6.4, height), layout="constrained")
     axes = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0]
     for axis, (heading, curves) in zip(axes, panels.items(), strict=True):
-        for label, style, at, mean, low, high in curves:
+        for label, style, points in curves:
+            at, mean, low, high = zip(*points, strict=True)
             options = {**style._asdict(), "linewidth": 1.6, "markersize": 4.5}
             options["markevery"] = max(1, len(at) // MARKED)
             # What stands between two $ would be a formula.
             options["label"] = drawable(label).replace("$", r"\$")
             axis.plot(at, mean, **options)
-            if low != high:
+            if _spreads(points):
                 axis.fill_between(at, low, high, color=style.color, alpha=0.15, lw=0)
         axis.set_ylabel(heading)
         add_grid(axis)
@@ -149,17 +146,18 @@ def _figure(panels, place):
 def _tell(heading, digits, curves, place):
     """Where the lines of a panel begin and end."""
     is_loss = "loss" in heading
-    ends = sorted(curves, key=lambda one: one.mean[-1], reverse=not is_loss)
+    ends = sorted(curves, key=lambda one: one[-1][-1][1], reverse=not is_loss)
     what, percent, _ = heading.partition(" (%)")
+    labels = [label for label, *_ in ends]
     paths = [
-        f"from {one.mean[0]:.{digits}f} to {one.mean[-1]:.{digits}f}"
-        f"{' %' if percent else ''} after {one.at[-1]:,g} {place}s"
-        for one in ends
+        f"from {points[0][1]:.{digits}f} to {points[-1][1]:.{digits}f}"
+        f"{' %' if percent else ''} after {points[-1][0]:,g} {place}s"
+        for *_, points in ends
     ]
     if len(ends) == 1:
-        return f"{what.capitalize()}: {ends[0].label} goes {paths[0]}."
+        return f"{what.capitalize()}: {labels[0]} goes {paths[0]}."
     first, last = ("lowest", "highest") if is_loss else ("highest", "lowest")
     return (
-        f"{what.capitalize()} of {len(ends)} lines: {ends[0].label} ends {first}, "
-        f"{paths[0]}; {ends[-1].label} ends {last}, {paths[-1]}."
+        f"{what.capitalize()} of {len(ends)} lines: {labels[0]} ends {first}, "
+        f"{paths[0]}; {labels[-1]} ends {last}, {paths[-1]}."
     )

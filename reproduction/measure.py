@@ -1,15 +1,12 @@
 """Speed and memory of the models, measured once for all tables."""
 
 import functools
-import logging
 from pathlib import Path
 
 from benchmarks import memory, speed
-from common.errors import UserError
-from common.json_files import read_object
 from models import BASELINE, variants
 from reproduction.facts import facts
-from reproduction.running import Job, write_json
+from reproduction.running import Job, measured, write_json
 from reproduction.scales import Scale
 from training.backends import describe
 from training.lock import locked
@@ -17,8 +14,6 @@ from training.tensorflow.strategy import make_strategy
 
 SPEED, MEMORY = "speed", "memory"
 BENCHMARKS = {SPEED: speed, MEMORY: memory}
-
-logger = logging.getLogger("transevolve")
 
 
 def jobs(scale: Scale, folder: Path) -> dict[str, Job]:
@@ -69,8 +64,8 @@ def _measure(name, scale, folder):
         before = _read(folder, name).get("models", [])
         before = [model for model in before if model in variants()]
         models = list(dict.fromkeys([*before, *_models(scale)]))
-        measured = BENCHMARKS[name].measure(models, **scale.benchmarks[name])
-        content = {"models": models, "rows": list(measured)}
+        rows = list(BENCHMARKS[name].measure(models, **scale.benchmarks[name]))
+        content = {"models": models, "rows": rows}
         content |= {"device": describe(make_strategy("one_device")), **facts()}
         write_json(_path(folder, name), content)
 
@@ -80,14 +75,4 @@ def _path(folder, name):
 
 
 def _read(folder, name):
-    """What a file holds; nothing if it is damaged, so that all is measured again."""
-    try:
-        return read_object(_path(folder, name)) or {}
-    except UserError as error:
-        _warn(f"left out: {error}")
-        return {}
-
-
-@functools.cache  # once, however often the file is read
-def _warn(message):
-    logger.warning(message)
+    return measured(_path(folder, name))

@@ -87,24 +87,16 @@ def plan(
     return Sheet("plan", "Plan", COLUMNS, [*rows, total], notes)
 
 
-def accuracy_of_plan(
-    experiments: list[Experiment], folder: Folder, records: dict[str, Record]
-) -> str | None:
-    """A sentence on how far the estimate was off; None where nothing was estimated.
-
-    Args:
-      experiments: of the plan, maybe.
-      folder: where that lies.
-      records: of the runs, by the names of their experiments.
-    """
+def accuracy_of_plan(folder: Folder, records: list[Record]) -> str | None:
+    """A sentence on how far the estimates in a folder were off; None where none of
+    these runs was estimated."""
     estimates = _estimates(folder)
     times = [
-        (estimates[one.name], record.facts["seconds"] / 60)
-        for one in experiments
-        if (record := records.get(one.name))
-        and record.facts.get("finished")
+        (estimates[record.name], record.facts["seconds"] / 60)
+        for record in records
+        if record.facts.get("finished")
         and record.facts.get("seconds")
-        and estimates.get(one.name)
+        and estimates.get(record.name)
     ]
     if not times:
         return None

@@ -92,20 +92,8 @@ class Record(NamedTuple):
         return max((x for x in values if x is not None), default=None)
 
 
-class Survey(NamedTuple):
-    """What lies in a folder.
-
-    Attributes:
-      records: of the runs, by name.
-      damaged: why each of the other runs has none, by name.
-    """
-
-    records: list[Record]
-    damaged: dict[str, str]
-
-
-def survey(folder) -> Survey:
-    """The runs in a folder and all folders below it."""
+def survey(folder) -> tuple[list[Record], dict[str, str]]:
+    """The runs in a folder and all folders below it, as `read_each` has them."""
     folder = make_path(folder, "--report")
     # A run that failed before it began has its config with its facts alone.
     names = (CONFIG, FACTS)
@@ -114,8 +102,10 @@ def survey(folder) -> Survey:
     return read_each((one for one in workdirs if one.name != HALF_KEPT), folder)
 
 
-def read_each(workdirs: Iterable[Path], folder: Path) -> Survey:
-    """The runs in workdirs, those apart of which a file is damaged."""
+def read_each(
+    workdirs: Iterable[Path], folder: Path
+) -> tuple[list[Record], dict[str, str]]:
+    """The runs in workdirs, by name; and why each of the others cannot be read."""
     records, damaged = [], {}
     for workdir in sorted(workdirs):
         try:
@@ -124,7 +114,7 @@ def read_each(workdirs: Iterable[Path], folder: Path) -> Survey:
             damaged[_name(workdir, folder)] = str(error)
         else:
             records += [record] if record else []
-    return Survey(sorted(records, key=lambda record: record.name), damaged)
+    return sorted(records, key=lambda record: record.name), damaged
 
 
 def read(workdir: Path, folder: Path | None = None) -> Record | None:

@@ -3,7 +3,6 @@
 import logging
 import re
 import time
-from collections import Counter
 
 from common import cli
 from common.errors import UserError, check_known
@@ -20,12 +19,14 @@ from reproduction.learning_curves import learning_curves
 from reproduction.report.page import NAME as REPORT
 from reproduction.report.page import page
 from reproduction.results import Results
-from reproduction.running import do_all, run_all
+from reproduction.running import do_all, measured, run_all, write_json
 from reproduction.scales import SCALES, Scale
 from reproduction.sheet import Picture, Sheet
 
 # More would be a slip of the keyboard, or a folder of somebody else.
 MOST_SEEDS = 1000
+# Which tables commands have asked for, this one or those before.
+ASKED = "tables.json"
 # Of a command that runs for days.
 SECONDS_BETWEEN_RESULTS = 600
 
@@ -73,7 +74,9 @@ class Reproduction:
                 f"--seeds: expected a whole number from 1 to {MOST_SEEDS:,}, found "
                 f"{seeds}"
             )
-        self.tables = tables.named(table)
+        if table not in (known := (*tables.TABLES, "all")):
+            raise UserError(f"--table={table}: expected one of {', '.join(known)}")
+        self.tables = tables.ALL if table == "all" else (table,)
         self.seeds = seeds
         # What is run. More may be shown.
         self.scale = SCALES[scale].with_seeds(seeds)._replace(tunes=tune)
@@ -87,7 +90,10 @@ class Reproduction:
         self._is_chosen = _pattern(only)
         usual = tables.experiments(self.tables, self.scale)
         self.experiments = [one for one in usual if self._is_chosen(one.name)]
-        jobs = tables.jobs(self.tables, self.scale, self.folder.results)
+        jobs = {}
+        for module in map(tables.TABLES.get, self.tables):
+            if hasattr(module, "jobs"):
+                jobs |= module.jobs(self.scale, self.folder.results)
         self._jobs = [job for name, job in jobs.items() if self._is_chosen(name)]
         if not self.experiments and not self._jobs:
             names = [*[one.name for one in usual[:3]], *list(jobs)[:3]]
@@ -135,27 +141,24 @@ class Reproduction:
         """Writes each table as Markdown, JSON and CSV, curves, and the report."""
         self._written = time.monotonic()
         folder, results = self.folder.results, self._read()
-        by_name = results.records
-        experiments = {table: self._shown(table, results) for table in tables.TABLES}
-        shown = self._with_runs(experiments, by_name)
-        sheets = self._sheets(shown, results)
+        before = measured(folder / ASKED)
+        asked = [name for name in tables.TABLES if name in (*before, *self.tables)]
+        sheets = self._sheets(asked, results)
+        write_json(folder / ASKED, dict.fromkeys(asked, True))
         for sheet in sheets:
             write_whole(folder / f"{sheet.name}.md", sheet.markdown())
             write_whole(folder / f"{sheet.name}.json", sheet.json())
             write_whole(folder / f"{sheet.name}.csv", sheet.csv())
-        names = {name for table in shown for name in experiments[table]}
-        members = [record for name, record in by_name.items() if name in names]
-        damaged = {name: why for name, why in results.damaged.items() if name in names}
+        members = list(results.records.values())
         if members:
             curves = self._curves(members)
             sheets.append(Sheet("curves", "Learning curves", [], [], [], curves))
         notes = [self.scale.meaning]
-        to_run = self._to_run(results)
-        if sentence := plan.accuracy_of_plan(to_run, self.folder, by_name):
+        if sentence := plan.accuracy_of_plan(self.folder, members):
             logger.info("%s", sentence)
             notes.append(sentence)
         title = f"TransEvolve: tables at scale {self.scale.name}"
-        text = page(title, sheets, members, damaged, folder, notes)
+        text = page(title, sheets, members, results.damaged, folder, notes)
         write_whole(folder / REPORT, text)
         logger.info("report: %s", folder / REPORT)
 
@@ -206,39 +209,16 @@ class Reproduction:
     def _read(self) -> Results:
         """What the runs that lie there have left."""
         workdirs = [path for seed, path in self._seeds() if seed < MOST_SEEDS]
-        survey = records.read_each(workdirs, self.folder.runs)
-        by_name = {record.name: record for record in survey.records}
-        return Results(by_name, self.folder, survey.damaged)
+        runs, damaged = records.read_each(workdirs, self.folder.runs)
+        return Results({record.name: record for record in runs}, self.folder, damaged)
 
-    def _shown(self, table, results) -> dict[str, Experiment]:
-        """{name: experiment} that a table shows, whether it has been run or not."""
-        scale = self._shown_scale(table, results)
-        # Of a model that has no chosen rate yet, too.
-        untuned = tables.experiments([table], scale._replace(tunes=False))
-        runs = [*untuned, *tables.experiments([table], scale, results)]
-        return {one.name: one for one in runs}
-
-    def _sheets(self, shown, results):
+    def _sheets(self, named, results):
         self.folder.results.mkdir(parents=True, exist_ok=True)
         sheets = []
-        for table in shown:
+        for table in named:
             scale = self._shown_scale(table, results)
             sheets += tables.TABLES[table].sheets(scale, results)
         return sheets
-
-    def _with_runs(self, experiments, by_name):
-        """The tables that were asked for, and others that another command has run."""
-        # A run that tables share does not say which of them was asked for.
-        shared = Counter(name for of_table in experiments.values() for name in of_table)
-        return [
-            table
-            for table, of_table in experiments.items()
-            if table in self.tables
-            or any(
-                shared[name] == 1 and one.is_finished(by_name.get(name))
-                for name, one in of_table.items()
-            )
-        ]
 
     def _curves(self, members) -> list[Picture]:
         pictures = []

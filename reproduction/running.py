@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,27 +60,56 @@ class Job(NamedTuple):
     explain: Callable[[int], str] = ending
 
 
-def rows_job(name: str, paths: dict, measure: Callable[..., dict], lock: Path) -> Job:
-    """A job that writes `measure(key)` into the file of each key; those there stay.
+def rows_job(
+    name: str, paths: dict, settings: dict, measure: Callable[..., dict], lock: Path
+) -> Job:
+    """A job that writes `measure(key)` into the file of each key, with the settings.
+
+    Those that are there with these settings stay.
 
     Args:
       name: for people.
       paths: {key: where its row lies}.
+      settings: that decide what is measured, besides the key.
       measure: function that can be pickled.
       lock: a file that says who is at it.
     """
-    return Job(name, partial(_are_there, paths), (_write_rows, paths, measure, lock))
+    is_done = partial(_are_there, paths, settings)
+    return Job(name, is_done, (_write_rows, paths, settings, measure, lock))
 
 
-def _are_there(paths):
-    return all(path.exists() for path in paths.values())
+def _are_there(paths, settings):
+    return all(measured(path, settings) for path in paths.values())
 
 
-def _write_rows(paths, measure, lock):
+def _write_rows(paths, settings, measure, lock):
     with locked(lock.parent, lock.name):
-        missing = [key for key, path in paths.items() if not path.exists()]
+        missing = [key for key, path in paths.items() if not measured(path, settings)]
         for key in progress_bar(missing, unit=" trainings"):
-            write_json(paths[key], measure(key))
+            row = {**measure(key), "settings": settings, "facts": facts()}
+            write_json(paths[key], row)
+
+
+def measured(path: Path, settings: dict | None = None) -> dict:
+    """What a file of results holds.
+
+    Nothing if it is damaged or was measured with other settings, so that it is measured
+    again.
+    """
+    try:
+        content = read_object(path) or {}
+    except UserError as error:
+        _warn(f"left out: {error}")
+        return {}
+    if settings is not None:
+        as_written = json.loads(json.dumps(settings))
+        return content if content.get("settings") == as_written else {}
+    return content
+
+
+@cache  # once, however often the file is read
+def _warn(message):
+    logger.warning(message)
 
 
 def do_all(jobs: list[Job], after_each: Callable[[], None]) -> list[str]:

@@ -13,10 +13,8 @@ It has one of these, or both, for what it needs:
   jobs(scale, folder): {name: `running.Job`} that write into the folder of results.
 """
 
-from common.errors import UserError
 from reproduction.experiment import Experiment
 from reproduction.results import Results
-from reproduction.running import Job
 from reproduction.scales import Scale
 from reproduction.tables import (
     blocks,
@@ -52,18 +50,6 @@ OF_CHOSEN_MODELS = {"figure2", "fidelity"}
 OF_GIVEN_MODELS = {"blocks", "pretraining", "retrieval", "recall", "fast-weights"}
 
 
-def named(name: str) -> tuple[str, ...]:
-    """The tables of a name: one, or "all".
-
-    Raises:
-      UserError: if there is none of that name.
-    """
-    if name not in (*TABLES, "all"):
-        known = ", ".join((*TABLES, "all"))
-        raise UserError(f"--table={name}: expected one of {known}")
-    return ALL if name == "all" else (name,)
-
-
 def experiments(
     tables, scale: Scale, results: Results | None = None
 ) -> list[Experiment]:
@@ -77,18 +63,3 @@ def experiments(
     of_runs = [TABLES[name] for name in tables if hasattr(TABLES[name], "rows")]
     rows = [row for table in of_runs for row in table.rows(scale, results)]
     return list({one.name: one for _, runs in rows for one in runs}.values())
-
-
-def jobs(tables, scale: Scale, folder) -> dict[str, Job]:
-    """What named tables need besides runs, by name.
-
-    Args:
-      tables: keys of `TABLES`.
-      scale: that they have.
-      folder: of results.
-    """
-    named = {}
-    for table in tables:
-        if hasattr(TABLES[table], "jobs"):
-            named |= TABLES[table].jobs(scale, folder)
-    return named

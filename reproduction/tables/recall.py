@@ -2,11 +2,10 @@
 
 import functools
 
-from common.json_files import read_object
 from reporting.plots import plot_recall
 from reproduction import recall
 from reproduction.results import Results
-from reproduction.running import Job, rows_job
+from reproduction.running import Job, measured, rows_job
 from reproduction.scales import Scale
 from reproduction.sheet import Column, Picture, Sheet
 
@@ -38,6 +37,7 @@ def jobs(scale: Scale, folder) -> dict[str, Job]:
         f"{NAME}-{variant}": rows_job(
             f"training {variant} to recall",
             _paths(scale, folder, variant),
+            scale.recall["training"],
             functools.partial(_row, variant, scale.recall["training"]),
             folder / NAME / f"{variant}.lock",
         )
@@ -51,7 +51,7 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     trained, missing = [], 0
     for variant, (model, attention) in _variants(scale).items():
         for path in _paths(scale, folder, variant).values():
-            if row := read_object(path):
+            if row := measured(path, training):
                 said = {"model": model, "attention": attention}
                 trained.append({**row, **said, "kib": row["state_bytes"] / 1024})
             else:

@@ -2,11 +2,10 @@
 
 import functools
 
-from common.json_files import read_object
 from reporting.plots import plot_retrieval
 from reproduction import retrieval
 from reproduction.results import Results
-from reproduction.running import Job, rows_job
+from reproduction.running import Job, measured, rows_job
 from reproduction.scales import Scale
 from reproduction.sheet import Column, Picture, Sheet
 
@@ -35,6 +34,7 @@ def jobs(scale: Scale, folder) -> dict[str, Job]:
                 count: _path(folder, setting, memory, count)
                 for count in _tried(scale, setting, memory)
             },
+            _settings(setting, memory),
             functools.partial(retrieval.row, setting, memory),
             folder / "retrieval" / f"{setting}-{memory}.lock",
         )
@@ -56,7 +56,8 @@ def _sheet(setting, counts, folder, scale):
     for memory in retrieval.MEMORIES[setting]:
         losses = {"here": {}, "published": retrieval.published(setting, memory)}
         for count in _tried(scale, setting, memory):
-            if row := read_object(_path(folder, setting, memory, count)):
+            path = _path(folder, setting, memory, count)
+            if row := measured(path, _settings(setting, memory)):
                 trained.append(row)
                 losses["here"][count] = row["loss"]
                 if (figure := losses["published"].get(count)) is not None:
@@ -111,6 +112,10 @@ def _tried(scale, setting, memory):
 
 def _said(loss):
     return "diverged" if loss is None else f"{loss:.3f}"
+
+
+def _settings(setting, memory):
+    return retrieval.MEMORIES[setting][memory]._asdict()
 
 
 def _path(folder, setting, memory, count):

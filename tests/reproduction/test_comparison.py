@@ -27,7 +27,7 @@ def test_means_and_deviations_are_numpys(tmp_path):
     configs = [config_of("listops", "transformer", seed) for seed in (0, 3, 7)]
     for config in configs:
         write(tmp_path / f"seed-{config.seed}", config)
-    (sheet,) = comparison(survey(tmp_path).records)
+    (sheet,) = comparison(survey(tmp_path)[0])
     (row,) = sheet.rows
     validation = [100 * score(config, 5) for config in configs]
     test = [100 * (score(config, 5) - 0.01) for config in configs]
@@ -44,7 +44,7 @@ def test_means_and_deviations_are_numpys(tmp_path):
 
 
 def test_tasks_variants_and_settings(tmp_path):
-    listops, multi30k = comparison(survey(write_several(tmp_path)).records)
+    listops, multi30k = comparison(survey(write_several(tmp_path))[0])
     assert [listops.title, multi30k.title] == ["listops", "multi30k"]
     # The paper's order, whatever the order of the folders.
     assert [row["variant"] for row in listops.rows] == [
@@ -66,7 +66,7 @@ def test_tasks_variants_and_settings(tmp_path):
 
 
 def test_unfinished_and_failed_runs_are_counted_and_named(tmp_path):
-    listops, _ = comparison(survey(write_several(tmp_path)).records)
+    listops, _ = comparison(survey(write_several(tmp_path))[0])
     row = next(row for row in listops.rows if row["variant"].endswith("fullff-2"))
     assert (row["runs"], row["finished"]) == (2, 0)
     assert row["test_accuracy_percent"] is None
@@ -82,7 +82,7 @@ def test_a_mean_leaves_out_runs_that_have_not_finished(tmp_path):
     write(tmp_path / "a", finished)
     write(tmp_path / "b", config_of("listops", "transformer", 1), 2, results=False)
     write(tmp_path / "c", config_of("listops", "transformer", 2), 0, results=False)
-    (sheet,) = comparison(survey(tmp_path).records)
+    (sheet,) = comparison(survey(tmp_path)[0])
     (row,) = sheet.rows
     assert (row["runs"], row["finished"]) == (3, 1)
     assert row["validation_accuracy_percent"] == 100 * score(finished, 5)
@@ -96,7 +96,7 @@ def test_a_seed_counts_once(tmp_path):
     write(tmp_path / "b", config)
     write(tmp_path / "c", config)
     write(tmp_path / "d", config_of("listops", "transformer", 1))
-    (sheet,) = comparison(survey(tmp_path).records)
+    (sheet,) = comparison(survey(tmp_path)[0])
     (row,) = sheet.rows
     assert (row["runs"], row["finished"]) == (2, 2)
     assert row["test_loss"] == pytest.approx(1.255)
@@ -124,14 +124,14 @@ def test_a_run_that_was_evaluated_on_the_way_has_not_finished(tmp_path):
     write(tmp_path / "a", config_of("listops", "transformer", 0))
     write(tmp_path / "b", config_of("listops", "transformer", 1), epochs=1)
     write(tmp_path / "c", config_of("multi30k", "transformer"), epochs=4)
-    runs = {run.name: run.state for run in survey(tmp_path).records}
+    runs = {run.name: run.state for run in survey(tmp_path)[0]}
     assert runs == {"a": "finished", "b": "unfinished", "c": "unfinished"}
 
 
 def test_a_run_that_was_not_evaluated_has_finished(tmp_path):
     """Its validation scores are what there is to show."""
     write(tmp_path / "a", config_of("listops", "transformer", 0), results=False)
-    (run,) = survey(tmp_path).records
+    (run,) = survey(tmp_path)[0]
     assert run.state == "finished"
     (sheet,) = comparison([run])
     assert sheet.rows[0]["finished"] == 1 and len(sheet.notes) == 1
@@ -141,7 +141,7 @@ def test_settings_are_in_the_order_of_their_numbers(tmp_path):
     for warmup in (100, 50, 200):
         config = config_of("listops", "transformer", train__warmup_steps=warmup)
         write(tmp_path / str(warmup), config)
-    (sheet,) = comparison(survey(tmp_path).records)
+    (sheet,) = comparison(survey(tmp_path)[0])
     found = [row["settings"] for row in sheet.rows]
     assert found == ["warmup_steps 50", "warmup_steps 100", "warmup_steps 200"]
 
@@ -151,7 +151,7 @@ def test_every_evaluation_of_test_data_is_shown(tmp_path):
     for name, bleu in (("test-average-10", 35.5), ("validation", 36.5)):
         result = {"bleu_13a": bleu, "chrf": None}
         (workdir / f"results/{name}.json").write_text(json.dumps(result))
-    (sheet,) = comparison(survey(tmp_path).records)
+    (sheet,) = comparison(survey(tmp_path)[0])
     assert sheet.rows[0]["test_average_10_bleu_13a"] == 35.5
     assert "test-average-10 BLEU (13a)" in titles(sheet)
     assert "test-average-10 chrF" not in titles(sheet)
@@ -164,7 +164,7 @@ def test_metrics_that_are_none_count_as_missing(tmp_path):
     with (workdir / NAME).open("a") as file:
         file.write('{"step": 240, "split": "validation", "accuracy": null}\n')
         file.write('{"step": 480, "split": "validation", "accur')
-    (run,) = survey(tmp_path).records
+    (run,) = survey(tmp_path)[0]
     assert len(run.validations) == 2
     (sheet,) = comparison([run])
     assert 0 < sheet.rows[0]["validation_accuracy_percent"] < 50
@@ -185,7 +185,7 @@ def test_runs_are_grouped_by_what_decides(tmp_path):
         write(tmp_path / name, config)
     names = {
         key: [run.name for run in runs]
-        for key, runs in group(survey(tmp_path).records).items()
+        for key, runs in group(survey(tmp_path)[0]).items()
     }
     assert names == {
         ("transevolve-fullff-1", ""): ["variant"],
@@ -198,7 +198,7 @@ def test_settings_that_most_runs_share(tmp_path):
     for seed in range(3):
         write(tmp_path / f"t{seed}", config_of("listops", "transformer", seed))
     write(tmp_path / "e", config_of("listops", "transevolve-fullff-1"))
-    runs = survey(tmp_path).records
+    runs = survey(tmp_path)[0]
     usual = usual_settings(runs)
     assert usual["model.num_layers"] == "6" and "model.num_depths" not in usual
     unusual = unusual_settings(runs[0], usual)

@@ -147,7 +147,7 @@ def test_hostile_texts_stay_texts(tmp_path):
         [HOSTILE],
         [Picture("a.png", HOSTILE, HOSTILE)],
     )
-    runs = survey(tmp_path).records
+    runs = survey(tmp_path)[0]
     text = page(HOSTILE, [sheet], runs, {HOSTILE: HOSTILE}, tmp_path, [HOSTILE])
     text.encode()  # a lone surrogate would fail here
     found = parse(text)
@@ -253,13 +253,13 @@ def test_a_log_that_a_kill_cut_after_the_last_checkpoint_is_sound(tmp_path):
     (workdir / "log.txt").write_bytes(b"\xff\xfe\x00 \x1b[2K 10%|\xe2\x96\r\n")
     (workdir / "failure.txt").write_bytes(b"\xff killed")
     write(tmp_path / "new/unfinished-run", config_of("listops", "transformer"))
-    (run,) = survey(tmp_path).records
+    (run,) = survey(tmp_path)[0]
     assert run.state == FAILED and run.training[-1]["step"] == 360
     # Of a checkpoint that is damaged itself, training takes the one before.
     newer = workdir / "checkpoints/resume/360"
     newer.mkdir(parents=True)
     (newer / "state.json").write_text('{"logged_lines": 9')
-    assert survey(tmp_path).damaged == {}
+    assert survey(tmp_path)[1] == {}
 
 
 def test_names_that_are_no_text_are_shown(tmp_path):

@@ -35,7 +35,7 @@ def rows():
 
 
 def test_learning_curves_are_drawn_and_told(tmp_path):
-    runs = survey(write_several(tmp_path / "runs")).records
+    runs = survey(write_several(tmp_path / "runs"))[0]
     listops = [run for run in runs if run.task == "listops"]
     picture = learning_curves(listops, "short", tmp_path, "curves.png")
     assert picture.file == "curves.png"
@@ -63,16 +63,13 @@ def test_an_epoch_may_have_other_steps_with_another_seed():
         )
         for seed, steps in enumerate((189, 190))
     ]
-    one = curve("label", None, runs, "loss", "epoch", 1)
-    assert one.at == [1, 2] and one.mean == [1.5, 1.0]
-    assert one.low == [1, 0.5] and one.high == [2, 1.5]
+    points = [(1, 1.5, 1, 2), (2, 1.0, 0.5, 1.5)]
+    assert curve(runs, "loss", "epoch", 1) == points
 
 
 def test_one_run_has_no_band_and_counts_steps(tmp_path):
     write(tmp_path / "runs/a", config_of("multi30k", "transformer"))
-    picture = learning_curves(
-        survey(tmp_path / "runs").records, "any", tmp_path, "a.png"
-    )
+    picture = learning_curves(survey(tmp_path / "runs")[0], "any", tmp_path, "a.png")
     assert "band" not in picture.caption
     assert "Validation loss: transformer goes from" in picture.alternative
     assert "after 600 steps" in picture.alternative
@@ -83,7 +80,7 @@ def test_runs_of_so_many_steps_are_compared_by_steps(tmp_path):
     for seed in range(2):
         config = config_of("listops", "transformer", seed, train__steps=600)
         write(tmp_path / f"runs/{seed}", config)
-    runs = survey(tmp_path / "runs").records
+    runs = survey(tmp_path / "runs")[0]
     assert all("epoch" in row for run in runs for row in run.validations)
     picture = learning_curves(runs, "any", tmp_path, "a.png")
     assert "after 600 steps" in picture.alternative and "band" in picture.caption
@@ -95,12 +92,12 @@ def test_runs_of_so_many_steps_are_compared_by_steps(tmp_path):
 def test_nothing_to_draw(tmp_path):
     config = config_of("listops", "transformer")
     write(tmp_path / "a", config, epochs=0, results=False)
-    assert learning_curves(survey(tmp_path).records, "any", tmp_path, "a.png") is None
+    assert learning_curves(survey(tmp_path)[0], "any", tmp_path, "a.png") is None
 
 
 def test_the_same_runs_are_the_same_file(tmp_path):
     write(tmp_path / "runs/a", config_of("listops", "transformer"))
-    runs = survey(tmp_path / "runs").records
+    runs = survey(tmp_path / "runs")[0]
     for name in ("a.png", "b.png"):
         learning_curves(runs, "any", tmp_path, name)
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
@@ -118,9 +115,7 @@ def test_of_many_lines_the_best_are_drawn(tmp_path, monkeypatch):
             train__init_from=path,
         )
         write(tmp_path / f"runs/{rate}", config)
-    picture = learning_curves(
-        survey(tmp_path / "runs").records, "any", tmp_path, "a.png"
-    )
+    picture = learning_curves(survey(tmp_path / "runs")[0], "any", tmp_path, "a.png")
     assert "The 2 best of 3 are drawn." in picture.caption
     assert "learning_rate_max 0.3" in picture.alternative
     assert "learning_rate_max 0.1" not in picture.alternative

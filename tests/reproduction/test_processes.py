@@ -73,7 +73,7 @@ def test_a_plan_names_every_kind_that_cannot_begin(folder, tmp_path):
 
 def test_how_far_a_plan_was_off(folder):
     first, second = experiments()
-    assert plan.accuracy_of_plan([first, second], folder, {}) is None
+    assert plan.accuracy_of_plan(folder, []) is None
     folder.results.mkdir(parents=True)
     (folder.results / plan.NAME).write_text(json.dumps({first.name: 3.0}))
     for one in (first, second):
@@ -82,13 +82,14 @@ def test_how_far_a_plan_was_off(folder):
         config = folder.config(one)
         facts = {"finished": True, "seconds": 120, "config": config.to_dict()}
         (workdir / records.FACTS).write_text(json.dumps(facts))
-    names = [one.name for one in (first, second)]
-    runs = {name: records.read(folder.runs / name) for name in names}
-    sentence = plan.accuracy_of_plan([first, second], folder, runs)
+    runs = [
+        records.read(folder.runs / one.name, folder.runs) for one in (first, second)
+    ]
+    sentence = plan.accuracy_of_plan(folder, runs)
     assert sentence == "1 runs took 2.0 minutes. The plan said 3.0, +50 %."
     for damage in ('{"a": "3"}', "[3]", '{"a'):
         (folder.results / plan.NAME).write_text(damage)
-        assert plan.accuracy_of_plan([first, second], folder, runs) is None
+        assert plan.accuracy_of_plan(folder, runs) is None
 
 
 def test_a_tpu_that_does_not_answer_ends_it_before_any_run(folder):
@@ -247,7 +248,7 @@ def test_a_damaged_measurement_is_named_and_measured_again(
 ):
     path = tmp_path / "speed_benchmark.json"
     path.write_bytes(damage)
-    measure._warn.cache_clear()
+    running._warn.cache_clear()
 
     def run(function, name, scale, folder):
         assert measure.rows(folder, name) == [] and measure.device(folder, name) is None

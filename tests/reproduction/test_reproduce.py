@@ -103,7 +103,7 @@ def made(tmp_path_factory):
 
 
 def runs_of(folder):
-    found = records.survey(folder / "output/runs/smoke").records
+    found = records.survey(folder / "output/runs/smoke")[0]
     return {run.name: run for run in found}
 
 
@@ -218,7 +218,7 @@ def copied(made, tmp_path):
     def copy(name):
         folder = Folder(tmp_path / "output", "smoke", made / "data")
         shutil.copytree(made / "output/runs/smoke" / name, folder.runs / name)
-        every = tables.experiments(tables.named("all"), SMOKE)
+        every = tables.experiments(tables.ALL, SMOKE)
         return next(one for one in every if one.name == name), folder
 
     return copy
@@ -276,7 +276,7 @@ def test_a_run_that_fails_leaves_its_reason(tmp_path):
 
 
 def test_the_papers_fidelity_is_the_run_of_the_other_tables():
-    names = {one.name for one in tables.experiments(tables.named("all"), SMOKE)}
+    names = {one.name for one in tables.experiments(tables.ALL, SMOKE)}
     fidelities = tables.experiments(["fidelity"], SMOKE)
     shared = {one.choice for one in fidelities if one.name in names}
     assert shared == {""} and len({one.choice for one in fidelities}) == 7

@@ -1,5 +1,7 @@
 """The table of retrieval: trainings beside what was published."""
 
+import json
+
 import pytest
 
 from reproduction import retrieval as trainings
@@ -86,6 +88,24 @@ def test_each_is_trained_once(trained, tmp_path):
     trained.clear()
     do(tmp_path)
     assert trained == [(1, 60)]
+
+
+@pytest.mark.parametrize("damage", ["", "[3]", '{"memory": "linear", "loss": 0.1}'])
+def test_what_is_damaged_or_of_other_settings_is_trained_again(
+    trained, tmp_path, damage
+):
+    folder = Folder(tmp_path, "laptop", None)
+    do(folder.results)
+    path = folder.results / "retrieval/1-linear-60.json"
+    before = json.loads(path.read_text())
+    assert before["settings"]["learning_rate"] == 1e-3 and before["facts"]["machine"]
+    path.write_text(damage)
+    trained.clear()
+    one, _ = retrieval.sheets(SCALE, Results({}, folder))
+    assert "1 trainings have not been done." in one.notes
+    do(folder.results)
+    assert trained == [(1, 60)]
+    assert json.loads(path.read_text()) == before
 
 
 def test_what_was_not_trained_is_said(tmp_path):

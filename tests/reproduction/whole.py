@@ -57,7 +57,7 @@ def write_page(folder: Path) -> Path:
         rows,
         pictures=[against_length(rows, "speed", folder)],
     )
-    runs = survey(write_several(folder / "runs")).records
+    runs = survey(write_several(folder / "runs"))[0]
     compared = [
         sheet._replace(
             pictures=[
