@@ -11,12 +11,12 @@ from common.processes import num_usable
 ROOT = Path(__file__).resolve().parents[1]
 CPUS, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
 GPUS = Path("/proc/driver/nvidia/gpus")
-PACKAGES = ("tensorflow", "keras", "numpy")
+PACKAGES = ("tensorflow", "jax", "keras", "numpy")
 SECONDS = 10  # that git may take
 
 
 def facts() -> dict[str, str]:
-    """Machine, versions, git commit and date.
+    """Machine, versions of what is installed, git commit and date.
 
     It asks neither TensorFlow nor a device, so that a parent may call it whose children
     train.
@@ -24,7 +24,7 @@ def facts() -> dict[str, str]:
     versions = [f"python {platform.python_version()}", *map(_version, PACKAGES)]
     return {
         "machine": machine(),
-        "versions": ", ".join(versions),
+        "versions": ", ".join(filter(None, versions)),
         "commit": commit(),
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     }
@@ -45,8 +45,8 @@ def machine() -> str:
 def _version(package):
     try:
         return f"{package} {metadata.version(package)}"
-    except metadata.PackageNotFoundError:  # as of tensorflow-cpu
-        return f"{package} missing"
+    except metadata.PackageNotFoundError:  # as of tensorflow-cpu, or of no JAX
+        return None
 
 
 def commit(root: Path = ROOT) -> str:
