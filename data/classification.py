@@ -1,21 +1,15 @@
-"""A classification dataset, tokenized and kept on disk: a second run starts at once."""
+"""A classification dataset: its splits, tokenized."""
 
-import io
-import json
 import logging
 
 import numpy as np
 
 from common.fields import integer
-from common.paths import is_remote
-from common.progress import progress_bar
 from data import DATASETS
 from data.batches import HeldBatches
 from data.buckets import Buckets
-from data.files import cached_folder
 from data.packed import PackedRows
-from data.rows import DataError
-from data.stream import TokenStream
+from data.stream import tokenized
 from data.validation_split import split_off
 
 logger = logging.getLogger("transevolve")
@@ -64,8 +58,9 @@ class ClassificationData:
 
     def _split(self, split) -> PackedRows:
         if split not in self._splits:
-            self._splits[split] = self._cached(split)
-            self._report(split, self._splits[split].targets)
+            rows, _ = tokenized(self.config, self.tokenizer, split)
+            self._splits[split] = rows
+            self._report(split, rows.targets)
         return self._splits[split]
 
     def _name(self, split):
@@ -88,53 +83,3 @@ class ClassificationData:
                 self._name(split),
                 ", ".join(missing),
             )
-
-    def _cached(self, split) -> PackedRows:
-        """The rows as they were tokenized now, or in an earlier run."""
-        config = self.config
-        identity = [
-            config.dataset,
-            split,
-            self.module.identify(config, split),
-            self.tokenizer.identity,
-            config.max_length,
-            config.on_error,
-        ]
-
-        def write(folder):
-            rows, summary = self._tokenize(split)
-            np.save(folder / "tokens.npy", rows.tokens)
-            np.save(folder / "lengths.npy", rows.lengths[:, 0])
-            np.save(folder / "targets.npy", rows.targets)
-            (folder / "summary.json").write_text(json.dumps(summary) + "\n")
-
-        folder = cached_folder(config, "tokens", identity, write)
-        summary = json.loads((folder / "summary.json").read_text())
-        counts = ", ".join(f"{value:,} {what}" for what, value in summary.items())
-        logger.info("%s: %s", self._name(split), counts)
-        tokens, lengths, targets = (
-            _load(folder / f"{name}.npy") for name in ("tokens", "lengths", "targets")
-        )
-        return PackedRows(tokens, lengths[:, None], targets)
-
-    def _tokenize(self, split) -> tuple[PackedRows, dict]:
-        """The rows, and how many there are and were cut or left out."""
-        stream, parts = TokenStream(self.config, self.tokenizer, split), []
-        title = f"tokenizing {self._name(split)}"
-        with progress_bar(desc=title, unit=" examples") as bar:
-            for part in stream.chunks():
-                parts.append(part)
-                bar.update(len(part))
-        if not parts:
-            raise DataError(f"{self._name(split)}: expected examples, found none")
-        rows = PackedRows.join(parts)
-        return rows, {
-            "examples": len(rows),
-            f"cut at {self.config.max_length} tokens": stream.cut,
-            "bad rows skipped": stream.skipped,
-        }
-
-
-def _load(path):
-    with path.open("rb") as file:
-        return np.load(io.BytesIO(file.read()) if is_remote(path) else file)

@@ -1,8 +1,5 @@
 """Plain text as segments of one length, for language models."""
 
-import io
-import json
-import logging
 from itertools import count
 from typing import NamedTuple
 
@@ -10,17 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from common.fields import choice, integer, optional
-from common.paths import is_remote
-from common.progress import progress_bar
-from data import DATASETS
 from data.batches import Batches, dataset, fingerprint
 from data.buckets import Buckets
-from data.files import cached_folder
-from data.rows import DataError, GoodRows
-
-LINES_AT_A_TIME = 1024
-
-logger = logging.getLogger("transevolve")
+from data.rows import DataError
+from data.stream import tokenized
 
 
 class Text(NamedTuple):
@@ -61,7 +51,6 @@ class SegmentData:
     def __init__(self, config, tokenizer):
         self.config = config
         self.tokenizer = tokenizer
-        self.module = DATASETS[config.dataset]
         self._texts = {}
 
     def text(self, split: str) -> Text:
@@ -71,7 +60,8 @@ class SegmentData:
           DataError: if the data cannot be had or read.
         """
         if split not in self._texts:
-            self._texts[split] = self._cached(split)
+            rows, counts = tokenized(self.config, self.tokenizer, split)
+            self._texts[split] = Text(rows.tokens, counts["words"], len(rows))
         return self._texts[split]
 
     def training(self, batch_size: int) -> "Streams":
@@ -99,54 +89,6 @@ class SegmentData:
         tokens, end = self.text(split).tokens, self.tokenizer.end
         ends = np.flatnonzero(tokens == end) + 1 if self.documents_are_apart else None
         return tokens, end, batch_size, length, ends
-
-    def _cached(self, split) -> Text:
-        config, name = self.config, f"{self.config.dataset} {split}"
-        identity = [
-            self.module.identify(config, split),
-            self.tokenizer.identity,
-            config.on_error,
-        ]
-
-        def write(folder):
-            text, skipped = self._tokenize(split, name)
-            np.save(folder / "tokens.npy", text.tokens)
-            summary = {"lines": text.lines, "words": text.words, "skipped": skipped}
-            (folder / "summary.json").write_text(json.dumps(summary) + "\n")
-
-        folder = cached_folder(config, "text", identity, write)
-        summary = json.loads((folder / "summary.json").read_text())
-        with (folder / "tokens.npy").open("rb") as file:
-            tokens = np.load(io.BytesIO(file.read()) if is_remote(folder) else file)
-        logger.info(
-            "%s: %s tokens, %s lines, %s words, %s bad lines skipped",
-            name,
-            *(f"{x:,}" for x in (len(tokens), *map(summary.get, summary))),
-        )
-        return Text(tokens, summary["words"], summary["lines"])
-
-    def _tokenize(self, split, name) -> tuple[Text, int]:
-        """The text, and how many bad lines it has."""
-        rows = GoodRows(self.module.read(self.config, split), self.config.on_error)
-        dtype = np.uint16 if self.tokenizer.vocabulary_size <= 2**16 else np.uint32
-        parts, lines, words = [], [], []
-
-        def tokenize():
-            ids = self.tokenizer(tf.constant(lines, tf.string))
-            ends = np.cumsum(ids.row_lengths())
-            tokens = np.insert(ids.flat_values, ends, self.tokenizer.end)
-            parts.append(tokens.astype(dtype))
-            lines.clear()
-
-        for line in progress_bar(rows, desc=f"tokenizing {name}", unit=" lines"):
-            lines.append(line.text)
-            words.append(len(line.text.split()) + 1)
-            if len(lines) == LINES_AT_A_TIME:
-                tokenize()
-        if not words:
-            raise DataError(f"{name}: expected lines, found none")
-        tokenize()
-        return Text(np.concatenate(parts), sum(words), len(words)), rows.skipped
 
 
 class _OneLength(Batches):

@@ -1,6 +1,8 @@
 """Rows that are tokenized while they are read, and batches of them: no text is too
-large."""
+large. Or all rows of a split, kept on disk: a second run starts at once."""
 
+import io
+import json
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -10,13 +12,14 @@ from itertools import chain, islice
 import numpy as np
 import tensorflow as tf
 
+from common.paths import is_remote
 from common.progress import progress_bar
 from data import DATASETS
 from data.batches import Batches, dataset, untuned
 from data.buckets import Buckets
+from data.files import cached_folder
 from data.packed import PackedRows
 from data.rows import DataError, GoodRows
-from data.tokenizers.subwords import END
 
 logger = logging.getLogger("transevolve")
 
@@ -24,8 +27,8 @@ logger = logging.getLogger("transevolve")
 class TokenStream:
     """The rows of a split as token ids, a chunk at a time, read anew by each `chunks`.
 
-    Texts that have classes are cut at `max_length`. Both texts of a pair are closed by
-    `END`, and never cut.
+    Texts that have classes are cut at `max_length`. Others are closed by the
+    tokenizer's `end`, and never cut.
 
     Args:
       config: the `data` part of a config.
@@ -36,12 +39,15 @@ class TokenStream:
     Attributes, of the latest call of `chunks`:
       skipped: bad rows that were left out.
       cut: texts that were cut.
+      words: of plain text, parted by white space; the end of a line is one.
     """
 
     def __init__(self, config, tokenizer, split: str, chunk_size: int = 1024):
         self._config, self._split, self._chunk_size = config, split, chunk_size
         self._module = DATASETS[config.dataset]
         self._has_classes = self._module.KIND == "classification"
+        self._is_plain = self._module.KIND == "plain_text"
+        self._end = None if self._has_classes else tokenizer.end
         dtype = tf.uint16 if tokenizer.vocabulary_size <= 2**16 else tf.uint32
 
         def tokenize(texts, labels):
@@ -68,7 +74,7 @@ class TokenStream:
         """
         rows = self._module.read(self._config, self._split)
         self._good = GoodRows(rows, self._config.on_error)
-        self._failure, self.cut = None, 0
+        self._failure, self.cut, self.words = None, 0, 0
         rows = iter(self._good)
         # Data that must be downloaded or made for it is so in this thread, which an
         # interruption reaches.
@@ -82,8 +88,9 @@ class TokenStream:
                 lengths = np.minimum(lengths, longest)
                 yield PackedRows(tokens[places < longest], lengths[:, None], labels)
             else:
-                tokens = np.insert(tokens, ends, END)
-                yield PackedRows(tokens, (lengths + 1).reshape(-1, 2))
+                tokens = np.insert(tokens, ends, self._end)
+                texts = 1 if self._is_plain else 2
+                yield PackedRows(tokens, (lengths + 1).reshape(-1, texts))
         if self._failure is not None:
             raise self._failure
 
@@ -93,9 +100,69 @@ class TokenStream:
             while chunk := list(islice(self._rows, self._chunk_size)):
                 texts = [text for row in chunk for text in row.texts]
                 labels = [row.label for row in chunk] if self._has_classes else []
+                if self._is_plain:
+                    self.words += sum(len(text.split()) + 1 for text in texts)
                 yield np.array(texts, object), np.array(labels, np.int32)
         except Exception as error:
             self._failure = error
+
+
+def tokenized(config, tokenizer, split: str) -> tuple[PackedRows, dict[str, int]]:
+    """All rows of a split, of one text each, as tokenized now or in an earlier run.
+
+    Args:
+      config, tokenizer, split: see `TokenStream`.
+
+    Returns:
+      The rows; and how many there are and were left out, in words. The counts of plain
+      text have "words".
+
+    Raises:
+      DataError: if there are none, or for bad input.
+    """
+    name, module = f"{config.dataset} {split}", DATASETS[config.dataset]
+    is_plain = module.KIND == "plain_text"
+    what, longest = "lines" if is_plain else "examples", config.get("max_length")
+    identity = [
+        config.dataset,
+        split,
+        module.identify(config, split),
+        tokenizer.identity,
+        longest,
+        config.on_error,
+    ]
+
+    def write(folder):
+        stream, parts = TokenStream(config, tokenizer, split), []
+        with progress_bar(desc=f"tokenizing {name}", unit=f" {what}") as bar:
+            for part in stream.chunks():
+                parts.append(part)
+                bar.update(len(part))
+        if not parts:
+            raise DataError(f"{name}: expected {what}, found none")
+        rows = PackedRows.join(parts)
+        np.save(folder / "tokens.npy", rows.tokens)
+        np.save(folder / "lengths.npy", rows.lengths[:, 0])
+        if is_plain:
+            counts = {"words": stream.words, "tokens": len(rows.tokens)}
+        else:
+            np.save(folder / "targets.npy", rows.targets)
+            counts = {f"cut at {longest} tokens": stream.cut}
+        counts = {what: len(rows), **counts, "bad rows skipped": stream.skipped}
+        (folder / "summary.json").write_text(json.dumps(counts) + "\n")
+
+    folder = cached_folder(config, "tokens", identity, write)
+    counts = json.loads((folder / "summary.json").read_text())
+    said = ", ".join(f"{number:,} {words}" for words, number in counts.items())
+    logger.info("%s: %s", name, said)
+    tokens, lengths = (_load(folder / f"{part}.npy") for part in ("tokens", "lengths"))
+    targets = None if is_plain else _load(folder / "targets.npy")
+    return PackedRows(tokens, lengths[:, None], targets), counts
+
+
+def _load(path):
+    with path.open("rb") as file:
+        return np.load(io.BytesIO(file.read()) if is_remote(path) else file)
 
 
 class StreamedBatches(Batches):

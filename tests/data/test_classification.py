@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from configs.ag_news import get_config
+from data import stream
 from data.classification import ClassificationData
 from data.rows import DataError
 from data.tokenizers import make_tokenizer
@@ -71,7 +72,7 @@ def test_second_run_reads_the_cache(config, tmp_path, monkeypatch, caplog):
     def unexpected(*arguments):
         raise AssertionError("tokenized again")
 
-    monkeypatch.setattr(ClassificationData, "_tokenize", unexpected)
+    monkeypatch.setattr(stream, "TokenStream", unexpected)
     with caplog.at_level(logging.INFO, "transevolve"):
         second = open_data(config).batcher("train", 4)
     np.testing.assert_array_equal(first.rows.tokens, second.rows.tokens)

@@ -1,12 +1,14 @@
 """Segments of plain text: what is predicted, once, and what each row sees."""
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from configs import wikitext_103 as wikitext_103_config
-from data import segments
+from data import stream
 from data.datasets import wikitext_103
 from data.rows import DataError
 from data.segments import SegmentData, Segments, Streams
@@ -135,7 +137,8 @@ def test_too_short_a_text_is_refused():
 
 @pytest.mark.parametrize("tokenizer", ["words", "bytes", "subwords"])
 def test_lines_are_tokenized_once_and_closed(tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(segments, "LINES_AT_A_TIME", 7)
+    seven = functools.partial(stream.TokenStream, chunk_size=7)
+    monkeypatch.setattr(stream, "TokenStream", seven)
     plain_text.write(tmp_path)
     settings = {"data.tokenizer": tokenizer}
     if tokenizer == "subwords":
