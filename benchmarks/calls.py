@@ -5,7 +5,6 @@ import importlib.util
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import keras
@@ -25,9 +24,8 @@ from models import (
     variants,
 )
 from models.convert import fold_rotations
-from tasks import translation
 from tasks.classification import ClassificationTask
-from tasks.task import Task
+from tasks.translation import TranslationTask
 from training.backends import BY_JAX, Trainer, one_device_trainer
 from training.tensorflow.memory_prediction import predicted_bytes, shortage
 from training.tensorflow.strategy import make_strategy
@@ -175,18 +173,14 @@ def make_trainer(
     """A trainer of a new model, and its batches."""
     batch = _start(setting, batch_size, length)
     if setting.task == "translation":
-        settings = multi30k.get_config().train
-        smoothing = settings.label_smoothing
-        task = SimpleNamespace(
-            losses=functools.partial(translation.losses, label_smoothing=smoothing),
-            initial_state=Task.initial_state,
-        )
+        config = multi30k.get_config()
+        task = TranslationTask(config, tokenizer=None)
     else:
-        settings, task = char_imdb.get_config().train, ClassificationTask
+        config, task = char_imdb.get_config(), ClassificationTask
     return one_device_trainer(
         lambda: _build(name, setting, length),
         task,
-        settings,
+        config.train,
         tf.data.Dataset.from_tensors(batch).repeat(),
         setting.xla,
     )

@@ -54,18 +54,6 @@ SEARCH = {
 }
 
 
-def losses(model, batch, state, training, label_smoothing):
-    """Smoothed losses, right tokens and real tokens, (batch, length) each."""
-    targets = batch["targets"]
-    start = ops.full_like(targets[:, :1], START)
-    before = ops.concatenate([start, targets[:, :-1]], axis=1)
-    # Where a target has ended there is nothing to see.
-    before = ops.where(targets == PADDING, PADDING, before)
-    logits = model(batch["inputs"], before, training=training)
-    smoothed = smoothed_cross_entropy(targets, logits, label_smoothing)
-    return smoothed, first_choice(logits) == targets, targets != PADDING, state
-
-
 class TranslationTask(Task):
     """The best checkpoint is that of the lowest loss a token. See `Task`."""
 
@@ -129,8 +117,15 @@ class TranslationTask(Task):
 
     def losses(self, model, batch, state, training):
         """See `Task.losses`; (batch, length) each, the loss smoothed."""
+        targets = batch["targets"]
+        start = ops.full_like(targets[:, :1], START)
+        before = ops.concatenate([start, targets[:, :-1]], axis=1)
+        # Where a target has ended there is nothing to see.
+        before = ops.where(targets == PADDING, PADDING, before)
+        logits = model(batch["inputs"], before, training=training)
         smoothing = self.config.train.label_smoothing
-        return losses(model, batch, state, training, smoothing)
+        smoothed = smoothed_cross_entropy(targets, logits, smoothing)
+        return smoothed, first_choice(logits) == targets, targets != PADDING, state
 
     def evaluate(self, model, split, strategy, each_checkpoint=()):
         """BLEU three ways and chrF, beside the paper's figure; the hypotheses."""
