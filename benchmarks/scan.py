@@ -54,7 +54,7 @@ def in_chunks(queries, keys, strengths, values):
     """
     operator = DeltaOperator(HEADS, "causal", 0, feature_map="elu1", largest_strength=1)
     length = ops.shape(queries)[2]
-    inputs = operator.inputs_of_step(queries, keys, (strengths,))
+    inputs = queries, keys, strengths
     biases = ops.zeros_like(strengths)
     state = reading.start(operator, inputs, biases, None, length, SIZE)
     joined = ops.reshape(ops.transpose(values, (0, 2, 1, 3)), (1, length, -1))

@@ -256,8 +256,7 @@ class Attention(AttentionKind, keras.layers.Layer):
         positions = self.position_of_step(position)
         queries = self._prepared_queries(queries, positions)
         keys, biases = self._keys_and_biases(keys, x, constants, positions)
-        further = self.operator.further_inputs_of_step(x, position)
-        inputs = self.operator.inputs_of_step(queries, keys, further)
+        inputs = self.operator.inputs_of_step(queries, keys, x, position)
         return self.operator.step(inputs, biases, cache, visible), values
 
     def read_step(self, made, number, values):

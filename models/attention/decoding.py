@@ -1,12 +1,25 @@
 """What an operator has besides, to decode: one position after the other."""
 
 import abc
+from typing import Any, NamedTuple
 
 from keras import ops
 
 from models.attention.cache import State
 from models.attention.heads import identity, merge_heads
 from models.attention.operator import STATES
+
+
+class Step(NamedTuple):
+    """What the reads of one position share.
+
+    Attributes:
+      shared: what `Decoding.step` has made of the position.
+      cache: with the position, up to the latest read.
+    """
+
+    shared: Any
+    cache: Any
 
 
 class Decoding(abc.ABC):
@@ -23,20 +36,21 @@ class Decoding(abc.ABC):
         """What `step` keeps of earlier tokens, none yet: any nesting of tuples and
         lists of the leaves of `models.attention.cache`."""
 
-    def further_inputs_of_step(self, x, position) -> tuple:
-        """Gives `Operator.further_inputs` of one position, a scalar."""
-        return self.further_inputs(x, x)
-
-    def inputs_of_step(self, queries, keys, further=()) -> tuple:
-        """Gives `Operator.inputs` of one position."""
-        return self.inputs(queries, keys, further)
-
-    @abc.abstractmethod
-    def step(self, inputs, biases, cache, visible):
-        """What the reads of one position share; its attribute `cache` is the next.
+    def inputs_of_step(self, queries, keys, x, position) -> tuple:
+        """Gives `Operator.inputs` of one position.
 
         Args:
-          inputs: as `Operator.make` takes them, with `further_inputs_of_step`.
+          x: of the layer, (batch, beams, d).
+          position: a scalar.
+        """
+        return self.inputs(queries, keys, self.further_inputs(x, x))
+
+    @abc.abstractmethod
+    def step(self, inputs, biases, cache, visible) -> Step:
+        """What the reads of one position share.
+
+        Args:
+          inputs: of `inputs_of_step`.
           biases: (batch, heads, beams, reads).
           visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
         """
@@ -49,7 +63,7 @@ class Decoding(abc.ABC):
 class RecurrentDecoding(Decoding):
     """Decoding by a `State` of each read, in float32, which each position advances.
 
-    What `step` returns has a list of them in its attribute `cache`.
+    The cache is a list of them.
     """
 
     def read_step(self, made, number, values):
@@ -58,18 +72,18 @@ class RecurrentDecoding(Decoding):
         shape = (batch, beams, self.num_heads, width // self.num_heads)
         new = ops.reshape(ops.cast(values, "float32"), shape)
         past = made.cache[number].value
-        attended, past = self.advance(made, number, past, new)
+        attended, past = self.advance(made.shared, number, past, new)
         attended = ops.reshape(attended, (batch, beams, width))
         cache = list(made.cache)
         cache[number] = State(past)
         return ops.cast(attended, values.dtype), made._replace(cache=cache)
 
     @abc.abstractmethod
-    def advance(self, step, number, past, values):
+    def advance(self, shared, number, past, values):
         """What a read gives, as the values are; and its state after the position.
 
         Args:
-          step: of `step`.
+          shared: of `Step`.
           past: the read's state before the position.
           values: float32 (batch, beams, heads, size).
         """

@@ -1,13 +1,11 @@
 """The delta rule: linear attention whose memory takes out what it puts in anew."""
 
-from typing import Any, NamedTuple
-
 from keras import initializers, ops
 
 from common.fields import fail, integer
 from models.attention.cache import State
 from models.attention.causal_chunks import chunks
-from models.attention.decoding import Carrying, after_identity, beams_first
+from models.attention.decoding import Carrying, Step, after_identity, beams_first
 from models.attention.feature_maps import FEATURE_MAPS, Tanh, variants
 from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
@@ -117,11 +115,11 @@ class DeltaOperator(Carrying, FeatureOperator):
             # In bfloat16 a sum of 256 keys stays as it is when one more is added.
             totals = ops.cumsum(ops.cast(keys, "float32"), axis=2)
             queries = _divided(queries, totals[:, :, earlier:])
-        return self.inputs_of_step(queries, keys, further)
-
-    def inputs_of_step(self, queries, keys, further=()):
-        """See `Decoding.inputs_of_step`; `step` divides."""
         return super().inputs(queries, keys, further)
+
+    def inputs_of_step(self, queries, keys, x, position):
+        """See `Decoding.inputs_of_step`; `step` divides."""
+        return super().inputs(queries, keys, self.further_inputs(x, x))
 
     def further_inputs(self, x, context, mask=None, training=None):
         """β, (batch, heads, m, 1), 0 at padding."""
@@ -230,7 +228,8 @@ class DeltaOperator(Carrying, FeatureOperator):
         return states
 
     def step(self, inputs, biases, cache, visible):
-        """`Step`; biases are None where there are none."""
+        """Shared are φ(q) and φ(k), (batch, beams, heads, f), float32; β, (…, 1); and w
+        of all reads, (…, reads), or None. Biases are None where there are none."""
         queries, keys, strengths = map(beams_first, inputs)
         if self.attention_normalisation:
             *cache, total = cache
@@ -239,16 +238,17 @@ class DeltaOperator(Carrying, FeatureOperator):
         weights = None
         if biases is not None:
             weights = 2 * ops.sigmoid(beams_first(biases))
-        return Step(queries, keys, strengths, weights, cache)
+        return Step((queries, keys, strengths, weights), cache)
 
-    def advance(self, step, number, past, values):
+    def advance(self, shared, number, past, values):
         """See `RecurrentDecoding`."""
-        if step.weights is not None:
-            values = values * step.weights[..., number, None]
-        retrieved = ops.einsum("bnhf,bnhfv->bnhv", step.keys, past)
-        written = step.strengths * (values - retrieved)
-        past = past + step.keys[..., None] * written[:, :, :, None]
-        return ops.einsum("bnhf,bnhfv->bnhv", step.queries, past), past
+        queries, keys, strengths, weights = shared
+        if weights is not None:
+            values = values * weights[..., number, None]
+        retrieved = ops.einsum("bnhf,bnhfv->bnhv", keys, past)
+        written = strengths * (values - retrieved)
+        past = past + keys[..., None] * written[:, :, :, None]
+        return ops.einsum("bnhf,bnhfv->bnhv", queries, past), past
 
     def keys_of(self, memory):
         """See `Carrying`: such keys, written with strength 1, give the state itself."""
@@ -277,23 +277,6 @@ class DeltaOperator(Carrying, FeatureOperator):
             removed = transposed_product(keys, ops.matmul(by_states, before))
             after = after + before - removed
         return State(ops.cast(after, "float32")[:, None])
-
-
-class Step(NamedTuple):
-    """What the reads of a position share, and the cache.
-
-    Attributes:
-      queries, keys: φ(q) and φ(k), (batch, beams, heads, f), float32.
-      strengths: β, (batch, beams, heads, 1).
-      weights: w of all reads, (batch, beams, heads, reads); None where there are none.
-      cache: list of `State`, one a read.
-    """
-
-    queries: Any
-    keys: Any
-    strengths: Any
-    weights: Any
-    cache: list
 
 
 def _divided(queries, totals):

@@ -1,12 +1,11 @@
 """Decoding by states where features have either sign: [S, z] and the mass so far."""
 
-from typing import Any, NamedTuple
-
 from keras import ops
 
 from models.attention.decoding import (
     RecurrentDecoding,
     SourceDecoding,
+    Step,
     beams_first,
     each_read,
 )
@@ -21,52 +20,38 @@ from models.attention.signed_sums import (
 from models.attention.state_decoding import empty_states
 
 
-class Step(NamedTuple):
-    """What the reads of a position share, and the cache.
-
-    Attributes:
-      queries: phi(q), (batch, beams, heads, f).
-      keys: phi(k) and its share, (batch, beams, heads, f + 1).
-      decays: log g, (batch, beams, heads, 1); 0 where nothing is forgotten.
-      biases: list of b^l, likewise, one a read.
-      cache: list of `State`, one a read: `Sums` and their maximum, in float32, (batch,
-        beams, heads, f + 1, v + 2).
-    """
-
-    queries: Any
-    keys: Any
-    decays: Any
-    biases: list
-    cache: list
-
-
 class SignedDecoding(RecurrentDecoding, SourceDecoding):
     """Decoding by states, of a `LinearOperator` whose features have signs."""
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
-        """A `State` for each read, in float32 whatever the dtype."""
+        """A `State` for each read, in float32 whatever the dtype: `Sums` and their
+        maximum, (batch, beams, heads, f + 1, v + 2)."""
         rows = self.feature_map.num_features + 1
         return empty_states((batch_size, beams, self.num_heads, rows), size, reads)
 
     def step(self, inputs, biases, cache, visible):
-        """`Step`; biases are None where there are none."""
+        """Shared are phi(q), (batch, beams, heads, f); phi(k) and its share, (…,
+        f + 1); log g, (…, 1), 0 where nothing is forgotten; and b^l, likewise, a list
+        of one a read. Biases are None where there are none."""
         queries, keys, *decays = map(beams_first, inputs)
         zeros = ops.zeros_like(keys[..., :1])
         keys = ops.concatenate([keys, shares(keys, *decays)], axis=-1)
         each = [zeros]
         if biases is not None:
             each = ops.split(beams_first(biases), biases.shape[-1], axis=-1)
-        return Step(queries, keys, decays[0] if decays else zeros, each, cache)
+        decays = decays[0] if decays else zeros
+        return Step((queries, keys, decays, each), cache)
 
-    def advance(self, step, number, past, values):
+    def advance(self, shared, number, past, values):
         """See `RecurrentDecoding`."""
-        bias = step.biases[number][..., None]
-        sums, before = past[..., :-1], past[..., -1:] + step.decays[..., None]
+        queries, keys, decays, biases = shared
+        bias = biases[number][..., None]
+        sums, before = past[..., :-1], past[..., -1:] + decays[..., None]
         maxima = ops.maximum(before, bias)
-        rows = step.keys[..., None] * with_ones(values[:, :, :, None])
+        rows = keys[..., None] * with_ones(values[:, :, :, None])
         sums = ops.exp(before - maxima) * sums + ops.exp(bias - maxima) * rows
-        products = ops.einsum("bnhf,bnhfv->bnhv", step.queries, sums[..., :-1, :])
-        least = least_mean(step.queries)
+        products = ops.einsum("bnhf,bnhfv->bnhv", queries, sums[..., :-1, :])
+        least = least_mean(queries)
         attended = bounded_quotient(products, sums[..., -1, -1:], least)
         return attended, ops.concatenate([sums, maxima], axis=-1)
 

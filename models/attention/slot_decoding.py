@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention.cache import Slots
-from models.attention.decoding import SourceDecoding
+from models.attention.decoding import SourceDecoding, Step
 from models.attention.heads import (
     MASKED,
     merge_heads,
@@ -30,14 +30,6 @@ class TokenCache(NamedTuple):
     keys: Any
     biases: Any
     values: list
-
-
-class Step(NamedTuple):
-    """A position's weights on the slots in all reads, (batch, heads, reads, beams,
-    slots), and the cache, with its values up to the latest read."""
-
-    weights: Any
-    cache: TokenCache
 
 
 class SourceCache(NamedTuple):
@@ -78,7 +70,8 @@ class SlotDecoding(SourceDecoding):
         return TokenCache(keys, biases, values)
 
     def step(self, inputs, biases, cache, visible):
-        """`Step`; biases are None where there are none."""
+        """Shared are the weights on the slots in all reads, (batch, heads, reads,
+        beams, slots). Biases are None where there are none."""
         scores, keys = self.step_scores(inputs, cache)
         all_biases = None
         if biases is not None:
@@ -105,7 +98,7 @@ class SlotDecoding(SourceDecoding):
         values = split_heads(values, self.num_heads)
         all_values = list(made.cache.values)
         all_values[number] = all_values[number].append(values)
-        attended = all_values[number].weighted_sum(made.weights[:, :, number])
+        attended = all_values[number].weighted_sum(made.shared[:, :, number])
         cache = made.cache._replace(values=all_values)
         return merge_heads(attended), made._replace(cache=cache)
 

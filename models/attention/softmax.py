@@ -187,9 +187,10 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
             slopes = ops.sum(slopes, axis=1, keepdims=True)
         return ops.cast(slopes, biases.dtype)
 
-    def further_inputs_of_step(self, x, position):
-        """See `Decoding.further_inputs_of_step`."""
-        return () if self.relative is None else (position,)
+    def inputs_of_step(self, queries, keys, x, position):
+        """See `Decoding.inputs_of_step`."""
+        further = () if self.relative is None else (position,)
+        return self.inputs(queries, keys, further)
 
     def step_scores(self, inputs, cache):
         queries, keys, *relative = inputs

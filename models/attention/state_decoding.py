@@ -1,7 +1,6 @@
 """Decoding by states of a size that no length changes: [S, z] of all tokens so far."""
 
 import math
-from typing import Any, NamedTuple
 
 from keras import ops
 
@@ -9,6 +8,7 @@ from models.attention.cache import State
 from models.attention.decoding import (
     Carrying,
     SourceDecoding,
+    Step,
     beams_first,
     each_read,
 )
@@ -23,47 +23,35 @@ from models.attention.safe_sums import (
 )
 
 
-class Step(NamedTuple):
-    """What the reads of a position share, and the cache.
-
-    Attributes:
-      queries: log phi(q), (batch, beams, heads, f).
-      keys: list of log w^l + log phi(k), likewise, one a read.
-      cache: list of `State`, one a read: [S, z, M], (batch, beams, heads, f, v + 2), in
-        float32. See `safe_sums.Sums`.
-    """
-
-    queries: Any
-    keys: list
-    cache: list
-
-
 class StateDecoding(Carrying, SourceDecoding):
     """Decoding by states, of an `Operator` of feature maps."""
 
     def empty_cache(self, batch_size, beams, key_size, size, reads, dtype):
-        """A `State` for each read, in float32 whatever the dtype."""
+        """A `State` for each read, in float32 whatever the dtype: [S, z, M], (batch,
+        beams, heads, f, v + 2). See `safe_sums.Sums`."""
         shape = (batch_size, beams, self.num_heads, self.feature_map.num_features)
         return empty_states(shape, size, reads)
 
     def step(self, inputs, biases, cache, visible):
-        """`Step`; biases are None where there are none."""
+        """Shared are log phi(q), (batch, beams, heads, f); and log w^l + log phi(k),
+        likewise, a list of one a read. Biases are None where there are none."""
         queries, keys = inputs
         logs = [beams_first(log(keys))]
         if biases is not None:
             biases = beams_first(self._logs(biases))
             reads = biases.shape[-1]
             logs = [logs[0] + bias for bias in ops.split(biases, reads, axis=-1)]
-        return Step(beams_first(log(queries)), logs, cache)
+        return Step((beams_first(log(queries)), logs), cache)
 
-    def advance(self, step, number, past, values):
+    def advance(self, shared, number, past, values):
         """See `RecurrentDecoding`."""
+        queries, keys = shared
         sums, before = past[..., :-1], past[..., -1:]
-        logs = step.keys[number][..., None]
+        logs = keys[number][..., None]
         maxima = ops.maximum(before, logs)
         rows = with_ones(values[:, :, :, None])
         sums = ops.exp(before - maxima) * sums + ops.exp(logs - maxima) * rows
-        weights = step.queries + maxima[..., 0]
+        weights = queries + maxima[..., 0]
         if self.divides:
             weights = weights - largest(weights, axis=-1)
         products = ops.einsum("bnhf,bnhfv->bnhv", ops.exp(weights), sums)

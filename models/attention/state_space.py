@@ -1,7 +1,6 @@
 """Diagonal state spaces: a long convolution of each channel, or its recurrence."""
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 from keras import initializers, ops
@@ -10,7 +9,7 @@ from common.fields import integer
 from models.attention import convolution
 from models.attention.cache import State
 from models.attention.convolution import multiplied
-from models.attention.decoding import RecurrentDecoding, beams_first
+from models.attention.decoding import RecurrentDecoding, Step, beams_first
 from models.attention.heads import after_earlier, num_earlier, sees_a_key, transpose
 from models.attention.operator import Operator
 from models.seeds import derive_seed
@@ -166,38 +165,25 @@ class StateSpaceOperator(RecurrentDecoding, Operator):
         return [State(ops.zeros(shape, "float32")) for _ in range(max(reads, 1))]
 
     def step(self, inputs, biases, cache, visible):
-        """`Step`; biases are None where there are none."""
+        """Shared are Ā and 2 C B̄, real and imaginary parts (heads, size, N); and w of
+        all reads, (batch, beams, heads, reads), or None. Biases are None where there
+        are none."""
         logarithm, outputs = self._system()
         weights = None
         if biases is not None:
             weights = 2 * ops.sigmoid(beams_first(biases))
-        return Step(_exponential(*logarithm), outputs[0], weights, cache)
+        return Step((_exponential(*logarithm), outputs[0], weights), cache)
 
-    def advance(self, step, number, past, values):
+    def advance(self, shared, number, past, values):
         """See `RecurrentDecoding`."""
-        if step.weights is not None:
-            values = values * step.weights[..., number, None]
-        real, imaginary = multiplied(step.powers, (past[:, :, 0], past[:, :, 1]))
+        powers, outputs, weights = shared
+        if weights is not None:
+            values = values * weights[..., number, None]
+        real, imaginary = multiplied(powers, (past[:, :, 0], past[:, :, 1]))
         real = real + values[..., None]
-        attended, _ = multiplied(step.outputs, (real, imaginary))
+        attended, _ = multiplied(outputs, (real, imaginary))
         attended = ops.sum(attended, axis=-1) + self._by_head(self.skip) * values
         return attended, ops.stack([real, imaginary], axis=2)
-
-
-class Step(NamedTuple):
-    """What the reads of a position share, and the cache.
-
-    Attributes:
-      powers: Ā, real and imaginary parts (heads, size, N).
-      outputs: 2 C B̄, likewise.
-      weights: w of all reads, (batch, beams, heads, reads); None where there are none.
-      cache: list of `State`, one a read.
-    """
-
-    powers: tuple
-    outputs: tuple
-    weights: Any
-    cache: list
 
 
 def _exponential(real, imaginary):

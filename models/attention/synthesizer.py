@@ -90,7 +90,7 @@ class SynthesizerOperator(SoftmaxOperator):
         num_keys = checked_length(ops.shape(context)[1], self.max_length)
         return self.synthetic.by_positions(ops.shape(x)[1], num_keys, x.dtype)
 
-    def further_inputs_of_step(self, x, position):
+    def inputs_of_step(self, queries, keys, x, position):
         """Those of one row and all columns, and its position.
 
         Raises:
@@ -98,7 +98,7 @@ class SynthesizerOperator(SoftmaxOperator):
         """
         checked_length(position + 1, self.max_length)
         factors = self.synthetic.by_positions(1, self.max_length, x.dtype, position)
-        return *factors, position
+        return self.inputs(queries, keys, (*factors, position))
 
     def inputs(self, queries, keys, further=()):
         """The factors of S, after the queries and keys of a mixture."""

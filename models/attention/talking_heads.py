@@ -88,9 +88,9 @@ class TalkingHeadsOperator(SlotDecoding, Operator):
             *[None] * len(padding),
         )
 
-    def further_inputs_of_step(self, x, position):
-        """None: no gradient of a step is taken."""
-        return ()
+    def inputs_of_step(self, queries, keys, x, position):
+        """Queries and keys alone: no gradient of a step is taken."""
+        return self.inputs(queries, keys)
 
     def slot_weights(self, scores, biases, visible=None):
         """K, times w = 2 sigmoid(b) in all reads."""
