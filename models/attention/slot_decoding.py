@@ -40,13 +40,11 @@ class SourceCache(NamedTuple):
       biases: b of all reads, (reads, source), masked at padding; None where there are
         none.
       values: (source, size), those of all reads.
-      sees: of `models.attention.heads.sees_a_key`.
     """
 
     keys: Any
     biases: Any
     values: Any
-    sees: Any
 
 
 class SlotDecoding(SourceDecoding):
@@ -107,7 +105,7 @@ class SlotDecoding(SourceDecoding):
         if biases is not None:
             biases = ops.einsum("bhml->bhlm", biases)
         sees = sees_a_key(mask, 1, causal=False)
-        return SourceCache(keys, biases, zero_unseeing(values, sees), sees)
+        return SourceCache(keys, biases, zero_unseeing(values, sees))
 
     def read_source(self, queries, cache):
         """See `SourceDecoding.read_source`."""
