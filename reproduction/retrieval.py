@@ -266,27 +266,32 @@ def loss(model, keys, values, queries, training=None):
     return tf.reduce_sum(errors, axis=-1) / 2, latest > 0
 
 
-def train(memory: Memory, setting: int, symbols: int) -> dict:
+def train(memory: Memory, setting: int, symbols: int, seed: int = 0) -> dict:
     """Trains until it is solved or no better for `PATIENCE` evaluations.
+
+    Args:
+      seed: of first weights and sequences.
 
     Returns:
       `loss`, the least of the evaluations, None where none was finite, and `steps`.
     """
     batch_size = memory.batch_size
-    model = Retrieval(memory, symbols)
+    model = Retrieval(memory, symbols, seed)
+    # Of the keys and the queries of updates, and of those of evaluations.
+    drawn = range(10 * seed + 1, 10 * seed + 5)
     num_queries = min(symbols, MOST_QUERIES)
 
     def draw(step):
-        keys, values = sequences(setting, symbols, batch_size, True, [1, step])
+        keys, values = sequences(setting, symbols, batch_size, True, [drawn[0], step])
         asked = tf.random.stateless_uniform(
-            [batch_size, 1], [2, step], 0, keys.shape[1], tf.int32
+            [batch_size, 1], [drawn[1], step], 0, keys.shape[1], tf.int32
         )
         return keys, values, tf.gather(keys, asked, axis=1, batch_dims=1)
 
     @tf.function
     def evaluate(step):
-        keys, values = sequences(setting, symbols, SEQUENCES, False, [3, step])
-        order = tf.random.stateless_uniform([SEQUENCES, symbols], [4, step])
+        keys, values = sequences(setting, symbols, SEQUENCES, False, [drawn[2], step])
+        order = tf.random.stateless_uniform([SEQUENCES, symbols], [drawn[3], step])
         order = tf.argsort(order)
         errors, real = loss(model, keys, values, order[:, :num_queries])
         return tf.reduce_mean(tf.boolean_mask(errors, real))
