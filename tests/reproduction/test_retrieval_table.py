@@ -105,7 +105,8 @@ def test_what_is_damaged_or_of_other_settings_is_trained_again(
     assert "1 trainings have not been done." in one.notes
     do(folder.results)
     assert trained == [(1, 60)]
-    assert json.loads(path.read_text()) == before
+    # But for the minute at which it was trained.
+    assert json.loads(path.read_text()) | {"facts": before["facts"]} == before
 
 
 def test_what_was_not_trained_is_said(tmp_path):
