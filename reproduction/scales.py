@@ -200,8 +200,7 @@ PAPER = Scale(
     },
 )
 
-# Texts are a sixteenth as long as the paper's, and so is what systems cut them into:
-# blocks of the usual size would cover a whole text.
+# Blocks of the usual size would cover a whole text.
 LAPTOP_SYSTEMS = {
     **PAPER_SYSTEMS,
     "transformer-linformer": {"model.attention.projected_length": 16},

@@ -14,7 +14,8 @@ CHECKPOINT = (
     "Test accuracy is that of the checkpoint with the best validation accuracy."
 )
 EVIDENCE = (
-    "Evidence is clear if chance would give as much in fewer than one case of 20."
+    "Evidence is clear if chance alone would give as large a difference in fewer than "
+    "one case of 20."
 )
 
 

@@ -33,8 +33,8 @@ COLUMNS = [
 NOTES = [
     f"{CHECKPOINT} Its difference and its verdict stand beside the published figure.",
     "The paper reports the mean of each run's best epoch on test data. Such a choice "
-    "sees the test data, so it stands in a column of its own. The last epoch chooses "
-    "nothing.",
+    "sees the test data, so it stands in a column of its own. So does the last epoch, "
+    "which takes no choice.",
     DEVIATIONS,
     "The interval of 95 % is over draws of the test data and, where there are several "
     "runs, over these. A difference of two models is clear if its interval leaves out "

@@ -12,7 +12,7 @@ from reporting.png import write_png
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import NOT_RUN, evidence, mean_score
-from reproduction.sheet import EVIDENCE, Column, Picture, Sheet
+from reproduction.sheet import DEVIATIONS, EVIDENCE, Column, Picture, Sheet
 
 # The number of singular values that are held changes no function.
 TRIED = [name for name in CHOICES if name != "singular_values"]
@@ -83,9 +83,9 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         scale.meaning,
         "The fidelity `paper+choice` is the paper's but for one choice, which is as in "
         "the authors' code; docs/fidelity.md has the choices.",
-        "How much better one is than the paper's is the mean over seeds of the "
-        "difference of two runs with one seed, positive if better. Behind a mean "
-        f"stands the sample standard deviation, there of the pairs. {EVIDENCE} So "
+        "Two runs with one seed differ by the fidelity alone. The mean over such pairs "
+        "says how much better one is than the paper's, and is positive if it is. The ± "
+        f"of it is the standard deviation of the pairs. {DEVIATIONS} {EVIDENCE} So "
         f"chance calls clear some {compared / 20:.1f} of the {compared} comparisons of "
         "this table, and one that is clear needs another to agree.",
         *results.absences(scale.fidelity),

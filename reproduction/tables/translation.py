@@ -55,8 +55,8 @@ NOTES = [
     "The counts of parameters are of another measure, too: TransEvolve's leave out "
     "those that cannot act, which the published counts have, and the Transformer's "
     "vocabulary is smaller. docs/fidelity.md has both counts.",
-    "newstest2013 is the validation data, which chooses a checkpoint. Its mean of "
-    "checkpoints chooses nothing.",
+    "newstest2013 is the validation data, which chooses a checkpoint. No checkpoint is "
+    "chosen by its mean of checkpoints.",
 ]
 STANDS_IN = (
     "Here Multi30k stands in for WMT 2014: its validation data for newstest2013, its "

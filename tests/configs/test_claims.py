@@ -256,7 +256,7 @@ CLAIMS = {
         r"achieve above (\d+)% perfor",
         random_bleu,
     ),
-    "BLEU falls": (
+    "BLEU rises": (
         "degrades with the decrease in the total parameter size on translation",
         bleu_steps,
     ),
@@ -342,13 +342,13 @@ CLAIMS = {
         "outperforming fullFF in both the long-range tasks while vice versa",
         random_above_in_long_tasks,
     ),
-    "parameters over": (r"using (\d+)% of Transformer", listops_parameters, 512),
-    "parameters saved, over": (
+    "parameters as a share": (r"using (\d+)% of Transformer", listops_parameters, 512),
+    "share of parameters saved": (
         r"with (\d+)% fewer trainable parameters and more than",
         fewer_parameters,
         512,
     ),
-    "the same over the Transformer's of width 256": (
+    "the same, beside the Transformer of width 256": (
         r"with (\d+)% fewer trainable parameters and more than",
         fewer_parameters,
         256,

@@ -165,8 +165,8 @@ def test_chunks_waste_nothing_where_a_size_divides_the_length():
 
 
 def test_forms_have_the_fewest_operations():
-    order_of, width = linear.order_of, DEPTHS * (SIZE + 1) + 1
-    # The harmonic mean of f and of all columns: 9.1.
+    order_of, width = linear.order_of, DEPTHS * (SIZE + 1)
+    # The harmonic mean of f and of all columns is 9.
     assert order_of(9, 9, FEATURES, width, False) == SHORT
     assert order_of(10, 10, FEATURES, width, False) == SUMS
     assert order_of(1, 100, FEATURES, width, False) == SHORT
