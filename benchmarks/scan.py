@@ -45,28 +45,28 @@ def measure(lengths: list[int], rounds: int = 5, xla: bool = False) -> Iterator[
 
 
 def in_chunks(queries, keys, strengths, values):
-    """What each position reads, (1, heads, n, size), by `DeltaOperator`.
+    """What each position reads, as large as the values, by `DeltaOperator`.
 
     Args:
       queries, keys: features, (1, heads, n, f).
       strengths: β, (1, heads, n, 1).
-      values: (1, heads, n, size).
+      values: (1, n, heads · size), as a layer has them.
     """
     operator = DeltaOperator(HEADS, "causal", 0, feature_map="elu1", largest_strength=1)
     length = ops.shape(queries)[2]
     inputs = queries, keys, strengths
     biases = ops.zeros_like(strengths)
     state = reading.start(operator, inputs, biases, None, length, SIZE)
-    joined = ops.reshape(ops.transpose(values, (0, 2, 1, 3)), (1, length, -1))
-    read = ops.reshape(reading.read(state, 0, joined), (1, length, HEADS, SIZE))
-    return ops.transpose(read, (0, 2, 1, 3))
+    return reading.read(state, 0, values)
 
 
 def by_positions(*given):
     """Gives what `in_chunks` gives, by equations 20 to 25 of Schlag et al. 2021."""
 
-    length = given[0].shape[2]
-    arrays = [ops.transpose(x[0], (1, 0, 2)) for x in given]
+    *by_head, values = given
+    length = values.shape[1]
+    arrays = [ops.transpose(x[0], (1, 0, 2)) for x in by_head]
+    arrays.append(ops.reshape(values, (length, HEADS, SIZE)))
 
     def correct(i, memory, reads):
         query, key, strength, value = (x[i] for x in arrays)
@@ -74,7 +74,7 @@ def by_positions(*given):
         memory = memory + key[:, :, None] * written[:, None]
         return i + 1, memory, reads.write(i, ops.einsum("hf,hfv->hv", query, memory))
 
-    memory = ops.zeros((HEADS, given[1].shape[-1], SIZE))
+    memory = ops.zeros((HEADS, by_head[1].shape[-1], SIZE))
     reads = tf.TensorArray("float32", length, element_shape=(HEADS, SIZE))
     _, _, reads = tf.while_loop(
         lambda i, *_: i < length,
@@ -82,7 +82,7 @@ def by_positions(*given):
         (0, memory, reads),
         maximum_iterations=length,  # without it XLA has no gradient
     )
-    return ops.transpose(reads.stack(), (1, 0, 2))[None]
+    return ops.reshape(reads.stack(), values.shape)
 
 
 def _draw(length):
@@ -91,7 +91,7 @@ def _draw(length):
         ops.softmax(keras.random.normal((1, HEADS, length, SIZE))) for _ in range(2)
     )
     strengths = ops.sigmoid(keras.random.normal((1, HEADS, length, 1)))
-    return queries, keys, strengths, keras.random.normal((1, HEADS, length, SIZE))
+    return queries, keys, strengths, keras.random.normal((1, length, HEADS * SIZE))
 
 
 def _trained(order):

@@ -43,9 +43,9 @@ class DeltaOperator(Carrying, FeatureOperator):
     T is of keys and strengths alone. One triangular solve serves all reads. In chunks
     of C positions with the state S_c before each, that is
 
-        out = N x + R S_c,   S_(c+1) = A_c S_c + P^T x,   A_c = I - φ(K)^T W
-        W = T β φ(K),   P = (T β)^T φ(K),   N = tril(φ(Q) φ(K)^T) T β,
-        R = φ(Q) - tril(φ(Q) φ(K)^T) W
+        out = N x + R S_c,   S_(c+1) = A_c S_c + P^T x
+        N = tril(φ(Q) φ(K)^T) T β,   P = (T β)^T φ(K)
+        R = φ(Q) - N φ(K),   A_c = I - P^T φ(K)
 
     and A of chunks after one another is multiplied once (`propagation`). Padding has β
     = 0. Where all features are zero they stay so, and nothing is written or read. T is
@@ -136,15 +136,14 @@ class DeltaOperator(Carrying, FeatureOperator):
         queries, keys, strengths = _inputs_in_chunks(inputs)
         seen = ops.tril(ops.matmul(queries, transpose(keys)))
         solved = _solved(keys, strengths)
-        by_values = solved * transpose(strengths)
-        by_states = ops.matmul(by_values, keys)
-        within = ops.matmul(seen, by_values)
-        reading = queries - ops.matmul(seen, by_states)
-        writing = transposed_product(by_values, keys)
+        written = solved * transpose(strengths)
+        within = ops.matmul(seen, written)
+        reading = queries - ops.matmul(within, keys)
+        writing = transposed_product(written, keys)
         levels = []
         if keys.shape[2] not in (1, 2):  # nothing passes over a chunk
             one = ops.eye(keys.shape[-1], dtype=keys.dtype)
-            levels = steps(one - transposed_product(keys, by_states))
+            levels = steps(one - transposed_product(writing, keys))
         return *inputs, within, reading, writing, seen, solved, *levels
 
     def times(self, parts, x):
@@ -265,17 +264,14 @@ class DeltaOperator(Carrying, FeatureOperator):
 
     def left_by(self, parts, biases, values):
         """See `Carrying`."""
-        _, keys, strengths = _inputs_in_chunks(parts[:3])
-        within, _, writing, _, solved, *levels = parts[3:]
+        _, keys, _, _, _, writing, _, _, *levels = parts
         weights = ops.cast(2 * ops.sigmoid(biases), values.dtype)
-        written = transposed_product(writing, _in_chunks(parts[1], weights * values))
+        written = transposed_product(writing, _in_chunks(keys, weights * values))
         after = written[:, :, -1]
-        if within.shape[2] != 1:
+        if writing.shape[2] != 1:
             before = states_before(levels, written)[:, :, -1]
-            keys, strengths, solved = (x[:, :, -1] for x in (keys, strengths, solved))
-            by_states = ops.matmul(solved * transpose(strengths), keys)
-            removed = transposed_product(keys, ops.matmul(by_states, before))
-            after = after + before - removed
+            read = ops.matmul(_in_chunks(keys, keys)[:, :, -1], before)
+            after = after + before - transposed_product(writing[:, :, -1], read)
         return State(ops.cast(after, "float32")[:, None])
 
 
@@ -312,8 +308,10 @@ def _solved(keys, strengths):
     """T, whose rounding to the keys' dtype is its only one."""
     dtype = keys.dtype
     keys, strengths = (ops.cast(x, "float32") for x in (keys, strengths))
-    lower = ops.tril(strengths * ops.matmul(keys, transpose(keys)), -1)
-    places = ops.arange(ops.shape(lower)[-1])
-    one = ops.cast(places == places[:, None], lower.dtype)
-    one = ops.broadcast_to(one, ops.shape(lower))
-    return ops.cast(ops.solve_triangular(lower + one, one, lower=True), dtype)
+    products = strengths * ops.matmul(keys, transpose(keys))
+    places = ops.arange(ops.shape(products)[-1])
+    is_diagonal = places == places[:, None]
+    # What is above the diagonal is not read.
+    lower = ops.where(is_diagonal, 1.0, products)
+    one = ops.broadcast_to(ops.cast(is_diagonal, "float32"), ops.shape(lower))
+    return ops.cast(ops.solve_triangular(lower, one, lower=True), dtype)
