@@ -95,9 +95,24 @@ class Sheet(NamedTuple):
         return [column for column in self.columns if column.key in said]
 
     def markdown(self) -> str:
-        """Title, table, notes and pictures."""
+        """Title, table, notes and pictures.
+
+        A column that has one text in all rows is a sentence instead, if it is not the
+        first one.
+        """
+        alike = {
+            column: self.rows[0][column.key]
+            for column in self.filled[1:]
+            if column.digits is None
+            and len(self.rows) > 1
+            and len({row.get(column.key) for row in self.rows}) == 1
+        }
+        said = [
+            f'All rows have "{text}" as {one.title}.' for one, text in alike.items()
+        ]
+        columns = [column for column in self.filled if column not in alike]
         # Text first: Markdown aligns by column.
-        columns = sorted(self.filled, key=lambda column: column.digits is not None)
+        columns.sort(key=lambda column: column.digits is not None)
         cells = [[column.cell(row) for column in columns] for row in self.rows]
         left = sum(column.digits is None for column in columns)
         table = markdown_table([column.title for column in columns], cells, left)
@@ -107,7 +122,8 @@ class Sheet(NamedTuple):
             f"![{alternative.translate(brackets)}]({file})\n\n{caption}"
             for file, caption, alternative in self.pictures
         ]
-        return "\n\n".join([f"# {self.title}", table, *self.notes, *pictures]) + "\n"
+        texts = [f"# {self.title}", table, " ".join(said), *self.notes, *pictures]
+        return "\n\n".join(filter(None, texts)) + "\n"
 
     def json(self) -> str:
         """Title, notes and rows; numbers in full."""

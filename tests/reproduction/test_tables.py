@@ -30,6 +30,7 @@ from reproduction.scores import (
     order,
     verdict,
 )
+from reproduction.sheet import Column, Sheet
 from tests.reproduction.made_runs import (
     PAPER,
     PAPERS,
@@ -387,6 +388,25 @@ def test_a_table_without_runs_is_whole(name, tmp_path):
         assert len(rows) == len(sheet.rows) == len(json.loads(sheet.json())["rows"])
         if sheet.name.startswith("table"):
             assert " was not run: --data_dir has no " in sheet.markdown()
+
+
+def test_a_text_of_all_rows_is_a_sentence():
+    columns = [
+        Column("model", "model"),
+        Column("badge", "verdict"),
+        Column("n", "n", 0),
+    ]
+    rows = [{"model": "a", "badge": NOT_RUN, "n": 1} for _ in range(2)]
+    said = f'All rows have "{NOT_RUN}" as verdict.'
+    sheet = Sheet("name", "Title", columns, rows)
+    assert sheet.markdown().startswith("# Title\n\n| model | n |\n")
+    assert said in sheet.markdown()
+    assert sheet.csv().startswith("model,badge,n\n")
+    for row in ({"model": "a"}, {"model": "a", "badge": DIFFERS}):
+        text = sheet._replace(rows=[*rows, row]).markdown()
+        assert "| model | verdict | n |" in text and said not in text
+    # One row is a row.
+    assert said not in sheet._replace(rows=rows[:1]).markdown()
 
 
 def test_a_verdict_goes_by_the_difference():
