@@ -77,7 +77,7 @@ class Task(ABC):
 
     @property
     def evaluation_batch_size(self) -> int:
-        """Of the batches to evaluate on: what training takes in parts may not fit."""
+        """Of the batches to evaluate on: a whole batch of microbatches may not fit."""
         settings = self.config.train
         return -(-settings.batch_size // settings.accumulate_steps)
 

@@ -72,7 +72,7 @@ FIELDS = {
         )
     ),
     "train.accumulate_steps": integer(
-        "Parts of a batch that a device computes one after the other, to save memory.",
+        "Microbatches that a device takes one after the other, to save memory.",
         maximum=10_000,
     ),
     "train.clip_norm": optional(
@@ -126,9 +126,9 @@ def check(config: ConfigDict) -> None:
     if config.train.get("schedule") and not config.train.steps:
         expected = f"a number beside train.schedule={config.train.schedule}"
         fail("train.steps", expected, config.train.steps)
-    parts, rows = config.train.accumulate_steps, max(task.shapes(config))[0]
-    if parts > rows:
-        fail("train.accumulate_steps", f"at most the {rows:,} rows of a batch", parts)
+    count, rows = config.train.accumulate_steps, max(task.shapes(config))[0]
+    if count > rows:
+        fail("train.accumulate_steps", f"at most the {rows:,} rows of a batch", count)
 
 
 def _chosen(values: Mapping):

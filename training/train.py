@@ -184,14 +184,15 @@ def _prepare(config, workdir, going_on, is_chief=True):
 
 
 def _report_filling(config, strategy):
-    replicas, parts = strategy.num_replicas_in_sync, config.train.accumulate_steps
+    replicas = strategy.num_replicas_in_sync
+    microbatches = config.train.accumulate_steps
     rows = sorted({rows for rows, _ in TASKS[config.kind].shapes(config)})
-    if any(number % (replicas * parts) for number in rows):
+    if any(number % (replicas * microbatches) for number in rows):
         logger.info(
             "batches of %s rows are filled up with empty rows to a multiple of %d, for "
-            "%d devices and %d parts",
+            "%d devices and %d microbatches",
             ", ".join(map(str, rows)),
-            replicas * parts,
+            replicas * microbatches,
             replicas,
-            parts,
+            microbatches,
         )

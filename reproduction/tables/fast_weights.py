@@ -100,7 +100,7 @@ def _dot_product(task, variant, size):
     config = task._replace(variant=variant).make_config({})
     model = config.model
     if "favor" in variant:
-        # exp(wx) and exp(-wx) of each draw. One serves a batch, whose parts are passes.
+        # exp(wx) and exp(-wx) of each draw. One serves a batch: a pass a microbatch.
         every = config.train.accumulate_steps
         features = {"num_features": size, "paired": True, "redraw_every": every}
     else:

@@ -111,16 +111,16 @@ class Trainer(BaseTrainer):
         """
         weights, non_trainable, moments = state
 
-        # The gradient of the sum over a part of the batch.
-        def add(totals, part):
+        # The gradient of the sum over a microbatch.
+        def add(totals, rows):
             non_trainable, gradients = totals
             slopes = jax.value_and_grad(self._loss, has_aux=True)
-            (_, (non_trainable, *measured)), new = slopes(weights, non_trainable, *part)
+            (_, (non_trainable, *measured)), new = slopes(weights, non_trainable, *rows)
             return (non_trainable, jax.tree.map(jnp.add, gradients, new)), measured
 
-        parts = jax.tree.map(self._in_parts, (carried, batch))
+        rows = jax.tree.map(self._in_microbatches, (carried, batch))
         start = (non_trainable, jax.tree.map(jnp.zeros_like, weights))
-        (non_trainable, gradients), (sums, carried) = jax.lax.scan(add, start, parts)
+        (non_trainable, gradients), (sums, carried) = jax.lax.scan(add, start, rows)
         sums = sums.sum(axis=0)
         gradients = [gradient / sums[2] for gradient in gradients]
 
@@ -146,6 +146,6 @@ class Trainer(BaseTrainer):
         non_trainable = [scope.get_current_value(variable) for variable in variables[1]]
         return sums[0], (non_trainable, sums, carried)
 
-    def _in_parts(self, x):
-        """(rows, ...) as (parts, rows of a part, ...)."""
+    def _in_microbatches(self, x):
+        """(rows, ...) as (microbatches, rows of one, ...)."""
         return x.reshape(self.row_multiple, -1, *x.shape[1:])

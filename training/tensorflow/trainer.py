@@ -21,9 +21,10 @@ class Trainer(BaseTrainer):
     """Holds the optimizer of a model and runs its updates, many to one call.
 
     An update's gradient is that of the mean loss over the targets of its whole batch,
-    which replicas share, and of which each takes `accumulate_steps` parts one after
-    the other. Its norm is cut to `clip_norm`. A task may carry a state from batch to
-    batch. Each replica, and each part, carries that of its own rows.
+    which replicas share. Each takes its rows in `accumulate_steps` microbatches, one
+    after the other. The gradient's norm is cut to `clip_norm`. A task may carry a state
+    from batch to batch. Each replica carries that of its own rows, and so does each
+    microbatch.
 
     Args:
       model: made under the strategy's scope.
@@ -38,7 +39,7 @@ class Trainer(BaseTrainer):
     ):
         super().__init__(model, task, settings)
         self.strategy = strategy
-        self._parts = settings.accumulate_steps
+        self._microbatches = settings.accumulate_steps
         self._carried = None  # variables, made for the rows of the first batches
         with strategy.scope():
             self.optimizer = Adam(self.schedule, **adam_arguments(settings))
@@ -54,7 +55,7 @@ class Trainer(BaseTrainer):
     @property
     def row_multiple(self) -> int:
         """What the rows of a batch must be a multiple of."""
-        return self.strategy.num_replicas_in_sync * self._parts
+        return self.strategy.num_replicas_in_sync * self._microbatches
 
     @property
     def steps_per_loop(self) -> int:
@@ -69,11 +70,11 @@ class Trainer(BaseTrainer):
         """
         weights = self.model.trainable_variables
         gradients = sum(4 * math.prod(weight.shape) for weight in weights)
-        of_part = predicted_bytes(self.update_graph(specs, shape))
-        return of_part + (gradients if self._parts > 1 else 0)
+        of_one = predicted_bytes(self.update_graph(specs, shape))
+        return of_one + (gradients if self._microbatches > 1 else 0)
 
     def update_graph(self, specs, shape: tuple[int, int]) -> tf.Graph:
-        """What an update does with a part of a batch, up to its gradients, traced.
+        """What an update does with a microbatch, up to its gradients, traced.
 
         Args:
           specs: the `element_spec` of a dataset of batches.
@@ -177,26 +178,26 @@ class Trainer(BaseTrainer):
         replicas = tf.distribute.get_replica_context()
         state = tf.nest.map_structure(lambda x: x.read_value(), self._carried)
 
-        # Loss and gradient: of the mean over all targets, or of the sum over a part's.
+        # Loss and gradient: of the mean over all targets, or of a microbatch's sum.
         def slopes(batch, state):
             with tf.GradientTape() as tape:
                 *losses, state = self._task.losses(
                     self.model, batch, state, training=True
                 )
                 sums = loss, _, targets = masked_sums(*losses)
-                if self._parts == 1:
+                if self._microbatches == 1:
                     loss /= tf.stop_gradient(replicas.all_reduce("SUM", targets))
             return [*sums, *_dense(tape.gradient(loss, weights))], state
 
-        if self._parts == 1:
+        if self._microbatches == 1:
             totals, state = slopes(batch, state)
         else:
-            batch, state = tf.nest.map_structure(self._in_parts, (batch, state))
+            batch, state = tf.nest.map_structure(self._in_microbatches, (batch, state))
             shapes = [(), (), (), *(weight.shape for weight in weights)]
 
             def add(number, totals, state):
-                part = tf.nest.map_structure(lambda x: x[number], (batch, state))
-                new, next_state = slopes(*part)
+                microbatch = tf.nest.map_structure(lambda x: x[number], (batch, state))
+                new, next_state = slopes(*microbatch)
                 totals = [a + b for a, b in zip(totals, new, strict=True)]
                 put = functools.partial(tf.tensor_scatter_nd_update, indices=[[number]])
                 state = tf.nest.map_structure(
@@ -206,7 +207,7 @@ class Trainer(BaseTrainer):
 
             # One after the other: side by side they would hold as much as the whole.
             _, totals, state = tf.while_loop(
-                lambda number, *_: number < self._parts,
+                lambda number, *_: number < self._microbatches,
                 add,
                 (0, [tf.zeros(shape) for shape in shapes], state),
                 parallel_iterations=1,
@@ -226,12 +227,12 @@ class Trainer(BaseTrainer):
             variable.assign(tf.reshape(rows, variable.shape))
         return tf.stack(sums), norm
 
-    def _in_parts(self, x):
-        """(rows, ...) as (parts, rows of a part, ...)."""
-        shape, rows = tf.shape(x), x.shape[0] and x.shape[0] // self._parts
-        split = [[self._parts, shape[0] // self._parts], shape[1:]]
-        parts = tf.reshape(x, tf.concat(split, axis=0))
-        return tf.ensure_shape(parts, [self._parts, rows, *x.shape[1:]])
+    def _in_microbatches(self, x):
+        """(rows, ...) as (microbatches, rows of one, ...)."""
+        shape, rows = tf.shape(x), x.shape[0] and x.shape[0] // self._microbatches
+        split = [[self._microbatches, shape[0] // self._microbatches], shape[1:]]
+        microbatches = tf.reshape(x, tf.concat(split, axis=0))
+        return tf.ensure_shape(microbatches, [self._microbatches, rows, *x.shape[1:]])
 
     def _reduced(self, batch):
         """One update: its sums over all replicas, and its gradient's norm."""
@@ -242,7 +243,7 @@ class Trainer(BaseTrainer):
     def _steps(self, iterator, num_steps):
         def step(number, totals, _, failure):
             batch = iterator.get_next()
-            # Where there is no batch, no part of an update may run: what is kept after
+            # Where there is no batch, nothing of an update may run: what is kept after
             # bad input is whole.
             arrived = tf.nest.flatten(batch, expand_composites=True)
             with tf.control_dependencies(arrived):

@@ -101,7 +101,7 @@ def trainer():
 @pytest.mark.slow
 def test_parts_of_a_batch_take_less(trainer, monkeypatch):
     whole = trainer.update_bytes(SPECS, (8, 512))
-    monkeypatch.setattr(trainer, "_parts", 8)
+    monkeypatch.setattr(trainer, "_microbatches", 8)
     part = trainer.update_bytes(SPECS, (8, 512))
     gradients = 4 * trainer.model.count_params()
     assert part < whole / 4 + gradients
@@ -189,7 +189,7 @@ def usual_threads(monkeypatch):
 def most_held(parts):
     """Bytes that a process holds at most, with updates in so many parts."""
     trainer, iterator = make_trainer("transevolve-fullff-1", Setting(), 8, 1000)
-    trainer._parts = parts
+    trainer._microbatches = parts
     trainer.train(iterator, 1)
     return benchmark.peak_bytes()
 
