@@ -37,6 +37,17 @@ def add_grid(axis) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
+def add_legend(figure, *lines, **place) -> None:
+    """Adds a legend whose lines are so long that their dashes are seen.
+
+    Args:
+      figure: of matplotlib.
+      *lines: their handles and labels; without them, all that have a label.
+      **place: fields of `Figure.legend`, such as `loc`.
+    """
+    figure.legend(*lines, frameon=False, handlelength=4, **place)
+
+
 def plot_against_length(
     rows: list[dict],
     fields: list[str],
@@ -115,7 +126,7 @@ def plot_retrieval(rows: list[dict], path) -> None:
     axis.set(xlabel="keys, and as many values", ylabel="half the squared error")
     # Some are far above 0.5, what nothing read gives.
     axis.set_ylim(0, 0.6)
-    figure.legend(loc="outside right upper", frameon=False)
+    add_legend(figure, loc="outside right upper")
     write_png(figure, path)
 
 
@@ -154,8 +165,7 @@ def plot_recall(rows: list[dict], path) -> None:
     for axis in axes[-1]:
         axis.set_xlabel("KiB kept of a text")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    place = {"loc": "outside right upper", "handlelength": 4}  # or dashes look whole
-    figure.legend(handles, labels, frameon=False, **place)
+    add_legend(figure, handles, labels, loc="outside right upper")
     write_png(figure, path)
 
 
@@ -174,7 +184,7 @@ def plot_losses(lines: dict[str, list[tuple[float, float]]], path) -> None:
     axis.set(xlabel="minutes of training updates", ylabel="validation loss (nats)")
     axis.set_xlim(left=0)
     add_grid(axis)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    add_legend(figure, loc="outside lower center", ncols=2)
     write_png(figure, path)
 
 

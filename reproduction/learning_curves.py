@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from common.paths import make_path
 from reporting.palette import look
-from reporting.plots import add_grid
+from reporting.plots import add_grid, add_legend
 from reporting.png import drawable, write_png
 from reproduction.comparison import counted_in
 from reproduction.differences import group
@@ -138,8 +138,7 @@ def _figure(panels, place):
     labels = [textwrap.fill(label, LONGEST_LABEL) for label in labels]
     lines = sum(label.count("\n") + 1 for label in labels) / columns
     figure.set_figheight(height + 0.24 * lines)
-    where = {"loc": "outside lower center", "ncols": columns}
-    figure.legend(handles, labels, frameon=False, **where)
+    add_legend(figure, handles, labels, loc="outside lower center", ncols=columns)
     return figure
 
 
