@@ -12,7 +12,7 @@ from models.attention import causal_chunks
 from models.attention.delta import DeltaOperator
 from models.attention.propagation import states_after, states_before, steps
 from tests.models import gradients, test_attention
-from tests.models.builders import numpy
+from tests.models.builders import build, numpy, tokens
 from tests.models.operator_checks import (
     assert_dynamic_lengths_serve,
     assert_mixed_precision_is_near,
@@ -245,6 +245,26 @@ def test_features_that_need_or_refuse_a_sum(feature_map, normalised):
     expected = f"sum_normalisation: expected {not normalised} with .*{feature_map}"
     with pytest.raises(UserError, match=expected):
         DeltaOperator.check(config)
+
+
+def test_one_solve_serves_all_depths(monkeypatch):
+    """The forward pass makes it, and the gradient reads it again."""
+    solve, sizes = ops.solve_triangular, []
+
+    def counted(*arrays, **fields):
+        sizes.append(ops.shape(arrays[0])[-1])
+        return solve(*arrays, **fields)
+
+    monkeypatch.setattr(ops, "solve_triangular", counted)
+    attention = variant_config("transevolve-fullff-1-delta")["attention"]
+    model = build(attention=attention, use="causal", num_blocks=2, num_depths=3)
+    gradients.gradients(model, lambda call: ops.sum(ops.square(call(tokens()))))
+    assert len(sizes) == 2
+    # Each of three blocks of one depth makes its own.
+    sizes.clear()
+    model = build(attention=attention, use="causal", num_blocks=3, num_depths=1)
+    model(tokens())
+    assert len(sizes) == 3
 
 
 def test_t_is_rounded_once(small_chunks):

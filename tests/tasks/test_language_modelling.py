@@ -34,10 +34,16 @@ def evaluate(task, model):
 
 
 @pytest.mark.parametrize(
-    "tokenizer", [pytest.param("words", marks=pytest.mark.long), "bytes"]
+    "tokenizer, size",
+    [
+        pytest.param("words", 50, marks=pytest.mark.long),
+        # As many as SentencePiece demands, and some.
+        pytest.param("subwords", 300, marks=pytest.mark.long),
+        ("bytes", 50),
+    ],
 )
-def test_perplexity_is_a_word_s_whatever_the_tokens(folder, tokenizer):
-    task = make_task(folder, **{"data.tokenizer": tokenizer})
+def test_perplexity_is_a_word_s_whatever_the_tokens(folder, tokenizer, size):
+    task = make_task(folder, **{"data.tokenizer": tokenizer, "data.vocab_size": size})
     model = randomize(task.build_model())
     scores = evaluate(task, model)
     text, length = task.data.text("test"), task.config.data.segment_length
