@@ -70,7 +70,7 @@ ELU, TANH = {"feature_map": "elu1"}, {"feature_map": "tanh"}
 SUM = {"name": "linear"}
 DELTA = {"name": "delta", "largest_strength": 1}
 BOUNDED = {**DELTA, "sum_normalisation": False}
-# By setting, those of figure 2 and of figure 3 with appendix C.2.
+# By setting, those of figure 2, and of figures 3 and 5.
 MEMORIES = {
     1: {
         "softmax": Memory({"name": "softmax"}),

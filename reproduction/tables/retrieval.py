@@ -1,4 +1,4 @@
-"""Retrieval by key: figures 2 and 3 of Schlag, Irie and Schmidhuber 2021."""
+"""Retrieval by key: figures 2 and 5 of Schlag, Irie and Schmidhuber 2021."""
 
 import functools
 
