@@ -7,7 +7,11 @@ import tensorflow as tf
 
 
 def drawn_updates(
-    model, learning_rate: float, losses_of: Callable, draw: Callable
+    model,
+    learning_rate: float,
+    losses_of: Callable,
+    draw: Callable,
+    jit_compile: bool = False,
 ) -> Callable:
     """Returns a function that updates a model by Adam, on batches drawn in its graph.
 
@@ -19,6 +23,7 @@ def drawn_updates(
       losses_of: function of the model, the parts of a batch and `training`. It returns
         losses, whose mean goes down, and something else.
       draw: function of an update's number, a tensor. It returns the parts of its batch.
+      jit_compile: whether XLA compiles an update, but for its draw.
     """
     # Each training traces anew, which TensorFlow warns of.
     tf.get_logger().setLevel("ERROR")
@@ -32,6 +37,9 @@ def drawn_updates(
         variables = model.trainable_variables
         gradients = tape.gradient(loss, [variable.value for variable in variables])
         optimizer.apply(gradients, variables)
+
+    if jit_compile:
+        update = tf.function(update, jit_compile=True)
 
     @tf.function(input_signature=2 * [tf.TensorSpec([], tf.int32)])
     def updates(first, end):

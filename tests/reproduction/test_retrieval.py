@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from configs.published import RETRIEVAL, RETRIEVAL_SYMBOLS
 from reproduction import retrieval
+from reproduction.drawn_updates import drawn_updates
 from reproduction.retrieval import MEMORIES, Retrieval, loss, sequences
 from tests.models.builders import numpy
 
@@ -107,12 +108,32 @@ def test_a_memory_learns_what_it_can_hold(setting, name):
 
 
 def test_a_loss_that_was_never_finite_is_none(monkeypatch):
-    monkeypatch.setattr(retrieval, "drawn_updates", lambda *_: lambda first, end: None)
+    monkeypatch.setattr(
+        retrieval, "drawn_updates", lambda *_, **__: lambda first, end: None
+    )
     monkeypatch.setattr(
         retrieval, "loss", lambda *_: (tf.constant([[np.nan]]), tf.constant([[True]]))
     )
     row = retrieval.train(MEMORIES[1]["linear"], 1, 3)
     assert row == {"loss": None, "steps": retrieval.EVERY}
+
+
+def test_compiled_updates_are_those_that_are_not():
+    def weights(count, jit_compile=False):
+        model = Retrieval(MEMORIES[2]["dpfp-1-bounded"], 3)
+
+        def draw(step):
+            keys, values = sequences(2, 3, 4, True, [1, step])
+            return keys, values, keys[:, -1:]
+
+        if count:
+            drawn_updates(model, 1e-3, loss, draw, jit_compile)(0, count)
+        return [numpy(weight) for weight in model.trainable_weights]
+
+    first, plain, compiled = weights(0), weights(5), weights(5, jit_compile=True)
+    for before, one, other in zip(first, plain, compiled, strict=True):
+        assert np.abs(one - before).max() > 1e-4
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-5)
 
 
 def authors_features(x, memory):
