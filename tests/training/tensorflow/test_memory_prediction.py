@@ -201,6 +201,15 @@ def test_parts_do_not_run_side_by_side():
     assert parts < 0.7 * whole
 
 
+def measured(names, length):
+    """Rows of the benchmark, where this machine has memory for it."""
+    rows = list(benchmark.measure(names, [length]))
+    for row in rows:
+        if "GB on each device" in (reason := row.get("not_run", "")):
+            pytest.skip(reason)
+    return rows
+
+
 # On a busy machine operations overlap that do not elsewhere, and hold more.
 @pytest.mark.long
 @pytest.mark.usefixtures("usual_threads")
@@ -216,7 +225,7 @@ def test_parts_do_not_run_side_by_side():
     ],
 )
 def test_the_prediction_is_what_is_measured(name, length):
-    (row,) = benchmark.measure([name], [length])
+    (row,) = measured([name], length)
     expected = pytest.approx(row["peak_memory_mb"], rel=memory.TOLERANCE)
     assert row["predicted_memory_mb"] == expected
 
@@ -225,5 +234,5 @@ def test_the_prediction_is_what_is_measured(name, length):
 @pytest.mark.usefixtures("usual_threads")
 def test_linear_attention_takes_at_most_three_tenths_more_than_none():
     names = ["transevolve-fullff-1-none", "transevolve-fullff-1-linear"]
-    *_, row = benchmark.measure(names, [16_000])
+    *_, row = measured(names, 16_000)
     assert row["memory_ratio_to_lower_bound"] <= 1.3
