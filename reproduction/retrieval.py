@@ -301,7 +301,8 @@ def train(memory: Memory, setting: int, symbols: int, seed: int = 0) -> dict:
         memory.learning_rate,
         loss,
         draw,
-        # A third of the time. FAVOR+ and the delta rule would be slower.
+        # A third of the time. FAVOR+ would be slower, and many keys of the delta
+        # rule.
         jit_compile=memory.is_bounded,
     )
     best, best_at, step = np.inf, 0, 0
