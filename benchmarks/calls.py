@@ -11,11 +11,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import alone, models
+from benchmarks import alone, authors, models
 from benchmarks.traced_products import Product, products
 from common.errors import UserError, check_known
 from configs import char_imdb, multi30k
 from models import (
+    BASELINE,
     build_encoder_decoder,
     can_be_causal,
     can_decode,
@@ -111,17 +112,30 @@ def check(names: list[str], setting: Setting, beside: Collection[str] = ()) -> N
     if decoding or causal:
         can = can_decode if decoding else can_be_causal
         allowed = [name for name in allowed if can(variant_config(name))]
-    plain = setting._replace(precision="float32", causal=False, xla=False)
-    allowed += [name for name in beside if name != models.PYTORCH or setting == plain]
+    plain = setting._replace(precision="float32", causal=False)
+    offered = {"torch": plain._replace(xla=False), "tf_keras": plain}
+    allowed += [n for n in beside if setting == offered.get(_library(n), setting)]
     check_known("models", names, allowed)
     for name in names:
-        if name == models.PYTORCH and importlib.util.find_spec("torch") is None:
-            raise UserError(f"--models: {name}: expected torch to be installed")
-        folder, _ = models.split(name)
-        if folder and not Path(folder, "benchmarks", "calls.py").is_file():
+        library, (folder, variant) = _library(name), models.split(name)
+        if library and importlib.util.find_spec(library) is None:
+            raise UserError(f"--models: {name}: expected {library} to be installed")
+        if folder and library:
+            theirs = [name for name in variants(in_paper=True) if name != BASELINE]
+            check_known("models", [variant], theirs)
+        elif folder and not Path(folder, "benchmarks", "calls.py").is_file():
             raise UserError(
-                f"--models: {name}: expected a checkout of this repository at {folder}"
+                f"--models: {name}: expected a checkout of this repository, or a clone "
+                f"of the authors', at {folder}"
             )
+
+
+def _library(name):
+    """The package that a model needs which is not of this repository's code."""
+    if name == models.PYTORCH:
+        return "torch"
+    folder, _ = models.split(name)
+    return "tf_keras" if folder and authors.is_clone(folder) else None
 
 
 def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepared:
@@ -132,22 +146,27 @@ def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepar
     folder, variant = models.split(name)
     shape = batch_size, length
     start = functools.partial(alone.start, f"{name} at {length} tokens")
-    if folder:
-        # An earlier commit knows the fields that it has.
-        defaults = Setting()._asdict().items()
-        given = dict(setting._asdict().items() - defaults)
-        arguments = ("__main__:model_calls", variant, given, *shape)
-        return _in_own_process(start(*arguments, checkout=Path(folder)))
-    if name == models.PYTORCH:
+    if _library(name):
         config = {
-            **models.model_config(name, setting.size),
+            **models.model_config(variant, setting.size),
             **setting._asdict(),
             "vocabulary_size": models.VOCABULARY_SIZE,
             "num_classes": models.NUM_CLASSES,
             "num_subwords": models.NUM_SUBWORDS,
             "label_smoothing": multi30k.get_config().train.label_smoothing,
         }
-        return _in_own_process(start("benchmarks.pytorch:calls", config, *shape))
+        if folder:
+            clone = str(Path(folder).resolve())
+            answers = start("benchmarks.authors:calls", config, *shape, clone)
+        else:
+            answers = start("benchmarks.pytorch:calls", config, *shape)
+        return _in_own_process(answers)
+    if folder:
+        # An earlier commit knows the fields that it has.
+        defaults = Setting()._asdict().items()
+        given = dict(setting._asdict().items() - defaults)
+        arguments = ("__main__:model_calls", variant, given, *shape)
+        return _in_own_process(start(*arguments, checkout=Path(folder)))
     make = _training if setting.mode == "train" else _inference
     call, steps, graph, model = make(name, setting, *shape)
     num_bytes = predicted_bytes(graph) if graph else 0

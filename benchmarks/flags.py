@@ -17,7 +17,8 @@ FLAGS = {
         LIST,
         None,
         "Variants, by default the paper's; for speed also pytorch, and "
-        "CHECKOUT:VARIANT for a variant by the code of another checkout.",
+        "CHECKOUT:VARIANT for a variant by the code of another checkout, or of a clone "
+        "of the authors' repository.",
     ),
     "size": (CHOICE, "small", ["small", "base"], "Width 256 or 512."),
     "lengths": (LIST, ["1000", "2000", "3000", "4000"], "Tokens in a sequence."),

@@ -34,7 +34,7 @@ def measure(
 
     Args:
       names: of variants, `models.PYTORCH`, or CHECKOUT:VARIANT for a variant by the
-        code of another checkout.
+        code of another checkout or of a clone of the authors'.
       lengths: tokens in a sequence.
       tokens_per_batch: a batch holds as many sequences as fit, at least one.
       rounds: that count.
