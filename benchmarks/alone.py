@@ -92,7 +92,7 @@ def start(title: str, function: str, *arguments, checkout: Path = ROOT) -> Gener
 
 
 def model_calls(name: str, setting: dict, batch_size: int, length: int) -> Generator:
-    """Yields how many parameters a model has, then nothing after each call of it.
+    """Yields a model's parameters and updates of a call, then nothing after each call.
 
     The model is that of the checkout on the path.
 
@@ -115,7 +115,8 @@ def model_calls(name: str, setting: dict, batch_size: int, length: int) -> Gener
     prepared = prepare(name, setting, batch_size, length)
     if reason := getattr(prepared, "not_run", None):  # earlier commits have none
         raise MemoryError(reason)
-    yield prepared.parameters
+    # Earlier commits make one update.
+    yield prepared.parameters, getattr(prepared, "steps", 1)
     while True:
         prepared.call()
         yield

@@ -1,8 +1,8 @@
 """The authors' code, by a clone of github.com/LCS2-IIITD/TransEvolve.
 
 It needs Keras 2, which TensorFlow takes from the package `tf_keras`. So it has a
-process of its own. Each depth has an n×n softmax, as equation 9 prints it. Whatever the
-size of a head, its time has 64 numbers, and heads of another size end in an error.
+process of its own. Each depth has an n×n softmax, as equation 9 prints it. Time has 64
+numbers for each head, so heads of another size end in an error.
 """
 
 import functools
@@ -25,8 +25,8 @@ def is_clone(folder: str) -> bool:
 
 def calls(
     config: dict, batch_size: int, length: int, folder: str
-) -> Iterator[int | None]:
-    """Yields the parameters of a model; makes a step or a forward pass after.
+) -> Iterator[tuple[int, int] | None]:
+    """As `pytorch.calls`, of their model.
 
     The authors have no training step. This one has their loss of translations, and for
     classes the cross-entropy of what their model gives.
@@ -49,7 +49,7 @@ def calls(
     tf.keras.utils.set_random_seed(0)
     model, inputs, targets, loss = _make(config, (batch_size, length), folder)
     model(*(x[:1, :1] for x in inputs), training=False)  # makes its weights
-    yield model.count_params()
+    yield model.count_params(), 1
     compiled = functools.partial(tf.function, jit_compile=config["xla"])
     if config["mode"] == "inference":
         forward = compiled(lambda: model(*inputs, training=False))
@@ -63,8 +63,8 @@ def calls(
     def step():
         with tf.GradientTape() as tape:
             value = loss(targets, model(*inputs, training=True))
-        slopes = tape.gradient(value, weights)
-        optimizer.apply_gradients(zip(slopes, weights, strict=True))
+        gradients = tape.gradient(value, weights)
+        optimizer.apply_gradients(zip(gradients, weights, strict=True))
         return value
 
     while True:
@@ -76,8 +76,8 @@ def _make(config, shape, folder):
     """A model, its inputs, the targets, and a loss of these and what it gives."""
     import tensorflow as tf
 
-    # Its modules import each other as if the clone were a package of that name, and
-    # one as if the inner folder were on the path.
+    # Its modules import each other as if the clone were a package of that name. Its
+    # beam search imports a module beside it as if the inner folder were on the path.
     package = sys.modules["TransEvolve"] = types.ModuleType("TransEvolve")
     package.__path__ = [folder]
     sys.path.append(str(Path(folder, "TransEvolve")))
@@ -92,19 +92,19 @@ def _make(config, shape, folder):
         "dropout": config["dropout"],
     }
     if config["task"] == "translation":
-        number, smoothing = config["num_subwords"], config["label_smoothing"]
-        model = models.EncoderDecoderModel(input_dim=number, **sizes)
-        inputs = tf.unstack(tf.random.uniform((2, *shape), 4, number, tf.int32))
+        num_subwords, smoothing = config["num_subwords"], config["label_smoothing"]
+        model = models.EncoderDecoderModel(input_dim=num_subwords, **sizes)
+        inputs = tf.unstack(tf.random.uniform((2, *shape), 4, num_subwords, tf.int32))
 
         def loss(targets, logits):
             return utils.padded_cross_entropy_loss(logits, targets, smoothing)
 
         return model, inputs, inputs[1], loss
-    number = config["vocabulary_size"]
+    size = config["vocabulary_size"]
     model = models.ClassificationModel(
-        input_dim=number, num_classes=config["num_classes"], **sizes
+        input_dim=size, num_classes=config["num_classes"], **sizes
     )
-    inputs = [tf.random.uniform(shape, 1, number, tf.int32)]
+    inputs = [tf.random.uniform(shape, 1, size, tf.int32)]
     # Of two classes it gives one probability.
     targets = tf.zeros((shape[0], 1))
     return model, inputs, targets, tf.keras.losses.BinaryCrossentropy()

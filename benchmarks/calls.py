@@ -31,6 +31,9 @@ from training.backends import BY_JAX, Trainer, one_device_trainer
 from training.tensorflow.memory_prediction import predicted_bytes, shortage
 from training.tensorflow.strategy import make_strategy
 
+# By library, fields of `Setting` that its models do not have.
+LACKED = {"torch": ("precision", "causal", "xla"), "tf_keras": ("precision", "causal")}
+
 
 class Setting(NamedTuple):
     """How models are measured; a row has these fields, too.
@@ -64,11 +67,11 @@ class Prepared:
     Attributes:
       call: makes one call.
       bytes: what the call takes of memory beside the weights, predicted; 0 if unknown.
-      parameters: that count.
+      parameters: how many weights it has.
       products: matrix products of a step; none where no TensorFlow graph of it is here.
       close: ends what the calls need.
       not_run: why no more calls can be made.
-      steps: that a call takes.
+      steps: updates or forward passes of a call.
     """
 
     call: Callable[[], None] | None = None
@@ -112,12 +115,12 @@ def check(names: list[str], setting: Setting, beside: Collection[str] = ()) -> N
     if decoding or causal:
         can = can_decode if decoding else can_be_causal
         allowed = [name for name in allowed if can(variant_config(name))]
-    plain = setting._replace(precision="float32", causal=False)
-    offered = {"torch": plain._replace(xla=False), "tf_keras": plain}
-    allowed += [n for n in beside if setting == offered.get(_library(n), setting)]
-    check_known("models", names, allowed)
+    check_known("models", names, [*allowed, *beside])
     for name in names:
         library, (folder, variant) = _library(name), models.split(name)
+        for field in LACKED.get(library, ()):
+            if getattr(setting, field) != getattr(Setting(), field):
+                raise UserError(f"--{field}: {name} has no other than the default")
         if library and importlib.util.find_spec(library) is None:
             raise UserError(f"--models: {name}: expected {library} to be installed")
         if folder and library:
@@ -179,11 +182,11 @@ def prepare(name: str, setting: Setting, batch_size: int, length: int) -> Prepar
 
 def _in_own_process(answers):
     try:
-        parameters = next(answers)
+        parameters, steps = next(answers)
     except alone.ProcessEnded as error:
         return Prepared(not_run=str(error))
     call = functools.partial(next, answers)
-    return Prepared(call, parameters=parameters, close=answers.close)
+    return Prepared(call, parameters=parameters, close=answers.close, steps=steps)
 
 
 def make_trainer(

@@ -59,7 +59,7 @@ def measure(
       source_length: tokens of a sentence.
       causal: language models are timed, and no translators.
       recompute: time the models without a cache, too; slow.
-      rounds: that count.
+      rounds: timed ones; one before them does not count.
       xla: compile by XLA.
 
     Raises:

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from common.processes import num_usable
 
 
-def calls(config: dict, batch_size: int, length: int) -> Iterator[int | None]:
-    """Yields the parameters of a model; makes a step or a forward pass after.
+def calls(
+    config: dict, batch_size: int, length: int
+) -> Iterator[tuple[int, int] | None]:
+    """Yields a model's parameters and the updates of a call; then makes each call.
 
     Args:
       config: the `model` part of a config, the fields of `calls.Setting`, and
@@ -27,7 +29,7 @@ def calls(config: dict, batch_size: int, length: int) -> Iterator[int | None]:
     model, inputs, targets = make_model(config, batch_size, length)
     model, targets = model.to(device), targets.to(device)
     inputs = [x.to(device) for x in inputs]
-    yield sum(weight.numel() for weight in model.parameters())
+    yield sum(weight.numel() for weight in model.parameters()), 1
     if config["mode"] == "inference":
         model.eval()
         while True:

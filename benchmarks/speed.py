@@ -37,7 +37,7 @@ def measure(
         code of another checkout or of a clone of the authors'.
       lengths: tokens in a sequence.
       tokens_per_batch: a batch holds as many sequences as fit, at least one.
-      rounds: that count.
+      rounds: timed ones; one before them does not count.
       **setting: of `calls.Setting`.
 
     Raises:
@@ -55,11 +55,13 @@ def measure(
             prepared[name] = prepare(name, setting, batch_size, length)
             prepared[name].attempt()
         calls = {name: model.attempt for name, model in prepared.items()}
-        steps = {name: model.steps for name, model in prepared.items()}
         calls[PEAK] = _large_product(setting.precision)
         seconds = interleave(calls, rounds, f"{setting.mode}, {length} tokens")
-        for name, number in steps.items():
-            seconds[name] = [time / number for time in seconds[name]]
+        for name, model in prepared.items():
+            if model.not_run:  # its calls did nothing
+                del seconds[name]
+            else:
+                seconds[name] = [time / model.steps for time in seconds[name]]
         peak = 2 * PEAK_SIZE**3 / statistics.median(seconds[PEAK]) / 1e9
         for name, model in prepared.items():
             model.close()

@@ -83,7 +83,10 @@ def prepare(name, setting, batch_size, length):
         with open("calls", "a") as file:
             file.write(f"{name} {setting.mode}\\n")
 
-    return SimpleNamespace(call=call, parameters=batch_size * length)
+    prepared = SimpleNamespace(call=call, parameters=batch_size * length)
+    if name != "earlier":
+        prepared.steps = 4
+    return prepared
 """,
 }
 # What is imported for `torch`: it takes every call, and answers a number.
@@ -176,12 +179,12 @@ def prepare(checkout, name, **setting):
 
 
 def test_a_call_is_made_by_the_other_code(checkout):
-    model = prepare(checkout, "any", mode="inference")
-    assert model.parameters == 48
+    model = prepare(checkout, "earlier", mode="inference")
+    assert (model.parameters, model.steps) == (48, 1)
     model.attempt()
     model.attempt()
     model.close()
-    assert (checkout / "calls").read_text() == "any inference\n" * 2
+    assert (checkout / "calls").read_text() == "earlier inference\n" * 2
 
 
 def test_what_the_other_code_does_not_know_is_an_error(checkout):
@@ -212,7 +215,8 @@ def test_another_checkout_takes_turns_with_this_one(checkout, monkeypatch):
     made_up(monkeypatch, speed, seconds.__getitem__)
     monkeypatch.setattr(speed, "PEAK_SIZE", 256)
     row, here = speed.measure([there, NAME], [16], 48, 1, mode="inference")
-    assert (row["model"], row["seconds"], row["ratio_to_here"]) == (there, 8.0, 0.25)
+    # Its calls make four updates each.
+    assert (row["model"], row["seconds"], row["ratio_to_here"]) == (there, 2.0, 1.0)
     assert row["parameters"] == 48 and "gflop" not in row
     assert "ratio_to_here" not in here
     # As each is called once before it is timed.

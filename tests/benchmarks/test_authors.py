@@ -122,10 +122,11 @@ def test_their_code_has_the_papers_variants_alone(clone, variant):
         calls.check([name], Setting(size="base"), [name])
 
 
-def test_what_their_code_lacks_is_refused(clone):
+@pytest.mark.parametrize("field, value", [("precision", "bfloat16"), ("causal", True)])
+def test_what_their_code_lacks_is_refused(clone, field, value):
     name = f"{clone}:{NAME}"
-    with pytest.raises(UserError, match=f"--models: .*{NAME}'"):
-        calls.check([name], Setting(size="base", precision="bfloat16"), [name])
+    with pytest.raises(UserError, match=f"--{field}: {name} has no other"):
+        calls.check([name], Setting(size="base", **{field: value}), [name])
 
 
 def test_keras_2_must_be_installed(clone, monkeypatch):

@@ -234,7 +234,7 @@ def test_causal_models_are_timed_beside_the_lower_bound(monkeypatch):
     assert "ratio_to_lower_bound" not in bound
     model = models.build(names[0], "small", causal=True)
     assert model.encoder.layers[0].attention.causal
-    with pytest.raises(UserError, match="--models: .*'pytorch'"):
+    with pytest.raises(UserError, match="--causal: pytorch has no other"):
         list(speed.measure([models.PYTORCH], [16], causal=True))
 
 
@@ -295,7 +295,7 @@ def test_a_model_that_fails_costs_no_other_row(changes, reason, monkeypatch):
     changed(monkeypatch, speed, **changes, **close)
     lost, measured = speed.measure(PAIR, [16], 16, mode="inference")
     assert lost["not_run"] == reason and "seconds" not in lost
-    assert measured["seconds"] == 2.0 and "ratio_to_transformer" in measured
+    assert measured["seconds"] == 2.0 and "ratio_to_transformer" not in measured
     assert closed
 
 
