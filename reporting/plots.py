@@ -109,23 +109,32 @@ def plot_errors(rows: list[dict], path) -> None:
     write_png(figure, path)
 
 
-def plot_retrieval(rows: list[dict], path) -> None:
+def plot_retrieval(
+    rows: list[dict], published: list[dict], path, is_logarithmic: bool
+) -> None:
     """Draws losses by the number of symbols, the published ones dotted beside.
 
     Args:
       rows: of `reproduction.retrieval`.
+      published: with `memory`, `symbols` and `loss`; those of memories without a row
+        are not drawn.
       path: where to write the PNG, a `Path`.
+      is_logarithmic: whether the axis of losses is. If not, it ends at 0.6.
     """
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axis = figure.subplots()
-    _draw(axis, rows, "memory", "symbols", "loss")
+    names = _draw(axis, rows, "memory", "symbols", "loss")
+    published = [row for row in published if row["memory"] in names]
     dotted = {"linestyle": ":", "marker": "", "label": "_"}
-    _draw(axis, rows, "memory", "symbols", "published", **dotted)
+    _draw(axis, published, "memory", "symbols", "loss", names, **dotted)
     axis.plot([], [], color="black", linestyle=":", label="published")
-    _mark(axis, sorted({row["symbols"] for row in rows}))
+    _mark(axis, sorted({row["symbols"] for row in [*rows, *published]}))
     axis.set(xlabel="keys, and as many values", ylabel="half the squared error")
-    # Some are far above 0.5, what nothing read gives.
-    axis.set_ylim(0, 0.6)
+    if is_logarithmic:
+        axis.set_yscale("log", nonpositive="clip")
+        axis.set_ylim(bottom=5e-5)
+    else:
+        axis.set_ylim(0, 0.6)  # 0.5 is what nothing read gives
     add_legend(figure, loc="outside right upper")
     write_png(figure, path)
 

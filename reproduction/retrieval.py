@@ -30,8 +30,8 @@ KEY_SIZE = 64
 WIDTH_PER_SYMBOL = 2.2
 # The authors add it to what they divide by.
 EPSILON = 1e-6
-EVERY, PATIENCE, SOLVED, MOST_STEPS = 100, 10, 1e-3, 100_000
-SEQUENCES, MOST_QUERIES = 20, 200
+EVALUATE_EVERY, PATIENCE, SOLVED, MAX_STEPS = 100, 11, 1e-3, 100_000
+EVALUATION_SEQUENCES, MAX_QUERIES = 20, 200
 
 
 class Memory(NamedTuple):
@@ -124,7 +124,7 @@ class Retrieval(keras.layers.Layer):
         self.embedding = self.add_weight(
             name="embedding", shape=(symbols, width), initializer=normal
         )
-        self.is_random = memory.attention.get("feature_map") == "favor"
+        self.adds_epsilon = memory.attention.get("feature_map") == "favor"
         is_softmax = memory.attention["name"] == "softmax"
         self.scale = KEY_SIZE**-0.5 if is_softmax else 1.0
 
@@ -196,7 +196,7 @@ class Retrieval(keras.layers.Layer):
             self.symbols,
         )
         answers = reading.read(state, 0, values)
-        if self.is_random:
+        if self.adds_epsilon:
             # Other maps have sums beside which so little is nothing.
             log_sum = self._log_sum(asked, features, logs, mask, draw)
             answers *= ops.sigmoid(log_sum - math.log(EPSILON))[:, 0]
@@ -267,7 +267,7 @@ def loss(model, keys, values, queries, training=None):
 
 
 def train(memory: Memory, setting: int, symbols: int, seed: int = 0) -> dict:
-    """Trains until it is solved or no better for `PATIENCE` evaluations.
+    """Trains until it is solved, or `PATIENCE` evaluations in a row were no better.
 
     Args:
       seed: of first weights and sequences.
@@ -279,7 +279,7 @@ def train(memory: Memory, setting: int, symbols: int, seed: int = 0) -> dict:
     model = Retrieval(memory, symbols, seed)
     # Of the keys and the queries of updates, and of those of evaluations.
     drawn = range(10 * seed + 1, 10 * seed + 5)
-    num_queries = min(symbols, MOST_QUERIES)
+    num_queries = min(symbols, MAX_QUERIES)
 
     def draw(step):
         keys, values = sequences(setting, symbols, batch_size, True, [drawn[0], step])
@@ -290,8 +290,9 @@ def train(memory: Memory, setting: int, symbols: int, seed: int = 0) -> dict:
 
     @tf.function
     def evaluate(step):
-        keys, values = sequences(setting, symbols, SEQUENCES, False, [drawn[2], step])
-        order = tf.random.stateless_uniform([SEQUENCES, symbols], [drawn[3], step])
+        count = EVALUATION_SEQUENCES
+        keys, values = sequences(setting, symbols, count, False, [drawn[2], step])
+        order = tf.random.stateless_uniform([count, symbols], [drawn[3], step])
         order = tf.argsort(order)
         errors, real = loss(model, keys, values, order[:, :num_queries])
         return tf.reduce_mean(tf.boolean_mask(errors, real))
@@ -301,14 +302,15 @@ def train(memory: Memory, setting: int, symbols: int, seed: int = 0) -> dict:
         memory.learning_rate,
         loss,
         draw,
-        # A third of the time. FAVOR+ would be slower, and many keys of the delta
-        # rule.
+        # XLA takes a third of the time here. FAVOR+ would be slower with it, and so
+        # would the delta rule with many keys.
         jit_compile=memory.is_bounded,
     )
     best, best_at, step = np.inf, 0, 0
-    while best >= SOLVED and step - best_at <= PATIENCE * EVERY and step < MOST_STEPS:
-        updates(step, step + EVERY)
-        step += EVERY
+    patience = PATIENCE * EVALUATE_EVERY
+    while best >= SOLVED and step - best_at < patience and step < MAX_STEPS:
+        updates(step, step + EVALUATE_EVERY)
+        step += EVALUATE_EVERY
         error = float(evaluate(tf.constant(step)))
         if error < best:
             best, best_at = error, step

@@ -52,7 +52,7 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
 
 
 def _sheet(setting, counts, folder, scale):
-    filled, trained, near, compared, missing = [], [], 0, 0, 0
+    filled, trained, missing = [], [], 0
     for memory in retrieval.MEMORIES[setting]:
         losses = {"here": {}, "published": retrieval.published(setting, memory)}
         for count in _tried(scale, setting, memory):
@@ -60,25 +60,35 @@ def _sheet(setting, counts, folder, scale):
             if row := measured(path, _settings(setting, memory)):
                 trained.append(row)
                 losses["here"][count] = row["loss"]
-                if (figure := losses["published"].get(count)) is not None:
-                    compared += 1
-                    loss = row["loss"]
-                    near += loss is not None and loss <= figure + TOLERANCE
             else:
                 missing += 1
         filled += [
             {"memory": memory, "of": of, **{f"{n}": points.get(n) for n in counts}}
             for of, points in losses.items()
         ]
+    columns = [Column("memory", "memory"), Column("of", "loss")]
+    columns += [Column(f"{count}", f"{count} keys", 4) for count in counts]
+    name, notes = f"retrieval-{setting}", _notes(scale, trained, missing)
+    pictures = [_picture(setting, trained, folder / f"{name}.png")] if trained else []
+    return Sheet(name, TITLES[setting], columns, filled, notes, pictures)
+
+
+def _notes(scale, trained, missing):
     notes = [*NOTES]
     if not scale.is_paper:
         notes.append(
             "These are some numbers of keys, up to the first at which the published "
             f"loss is above {FULL}. --scale=paper has all."
         )
+    compared = [row for row in trained if row["published"] is not None]
     if compared:
+        near = sum(
+            row["loss"] is not None and row["loss"] <= row["published"] + TOLERANCE
+            for row in compared
+        )
         notes.append(
-            f"{near} of {compared} losses are at most {TOLERANCE} above the published."
+            f"{near} of {len(compared)} losses are at most {TOLERANCE} above the "
+            "published."
         )
     never = [row for row in trained if row["loss"] is None]
     if never:
@@ -86,18 +96,23 @@ def _sheet(setting, counts, folder, scale):
         notes.append(f"No evaluation of these had a finite loss: {named}.")
     if missing:
         notes.append(f"{missing} trainings have not been done.")
-    columns = [Column("memory", "memory"), Column("of", "loss")]
-    columns += [Column(f"{count}", f"{count} keys", 4) for count in counts]
-    name, pictures = f"retrieval-{setting}", []
-    if trained:
-        plot_retrieval(trained, folder / f"{name}.png")
-        alternative = ", ".join(
-            f"{row['memory']} {_said(row['loss'])} at {row['symbols']}"
-            for row in trained
-        )
-        caption = "Least loss by the number of keys; the published ones are dotted."
-        pictures = [Picture(f"{name}.png", caption, f"Losses: {alternative}.")]
-    return Sheet(name, TITLES[setting], columns, filled, notes, pictures)
+    return notes
+
+
+def _picture(setting, trained, path):
+    published = [
+        {"memory": memory, "symbols": count, "loss": loss}
+        for memory in retrieval.MEMORIES[setting]
+        for count, loss in retrieval.published(setting, memory).items()
+    ]
+    # As the paper draws setting 2, where some losses are far above 0.5.
+    plot_retrieval(trained, published, path, is_logarithmic=setting == 2)
+    losses = ", ".join(
+        f"{row['memory']} {_formatted(row['loss'])} at {row['symbols']}"
+        for row in trained
+    )
+    caption = "Least loss by the number of keys; the published ones are dotted."
+    return Picture(path.name, caption, f"Losses: {losses}.")
 
 
 def _tried(scale, setting, memory):
@@ -110,7 +125,7 @@ def _tried(scale, setting, memory):
     return tried
 
 
-def _said(loss):
+def _formatted(loss):
     return "diverged" if loss is None else f"{loss:.3f}"
 
 

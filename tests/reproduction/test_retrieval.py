@@ -115,7 +115,7 @@ def test_a_loss_that_was_never_finite_is_none(monkeypatch):
         retrieval, "loss", lambda *_: (tf.constant([[np.nan]]), tf.constant([[True]]))
     )
     row = retrieval.train(MEMORIES[1]["linear"], 1, 3)
-    assert row == {"loss": None, "steps": retrieval.EVERY}
+    assert row == {"loss": None, "steps": retrieval.EVALUATE_EVERY}
 
 
 def test_compiled_updates_are_those_that_are_not():
