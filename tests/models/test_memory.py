@@ -85,9 +85,10 @@ def test_segments_are_as_the_whole_text(name, lengths):
     np.testing.assert_allclose(found, numpy(model(text)), rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("changes", [{"sharing": "attention"}, {"norm": "post"}])
 @pytest.mark.parametrize("name", ["transformer", "transformer-linear"])
-def test_segments_are_as_the_whole_text_where_layers_share_attention(name):
-    model, text = build(name, sharing="attention"), tokens(length=LENGTH)
+def test_segments_are_as_the_whole_text_in_other_layers(name, changes):
+    model, text = build(name, **changes), tokens(length=LENGTH)
     found, _ = in_segments(model, text, (9, 8))
     np.testing.assert_allclose(found, numpy(model(text)), rtol=0, atol=2e-5)
 

@@ -100,6 +100,7 @@ EXACT = {**LINEAR, "variant": "transformer", "model.positions": "none"}
 DELTA = {**LINEAR, "variant": "transevolve-fullff-1-delta"}
 APART = {**DELTA, "model.positions": "none", "data.documents": "apart"}
 DISTANCES = {**EXACT, "model.positions": "relative-sinusoids"}
+ROUNDED = {"model.dtype": "mixed_bfloat16", "model.adaptive_cutoffs": (8,)}
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,7 @@ DISTANCES = {**EXACT, "model.positions": "relative-sinusoids"}
         pytest.param(LINEAR, id="states", marks=pytest.mark.long),
         pytest.param(APART, id="states within documents"),
         pytest.param(EXACT, id="positions", marks=pytest.mark.long),
+        pytest.param(ROUNDED, id="an adaptive softmax in bfloat16"),
     ],
 )
 def test_an_evaluation_does_not_depend_on_the_batch_size(folder, changes):
