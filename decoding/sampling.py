@@ -9,7 +9,7 @@ from decoding.beam_search import IMPOSSIBLE, beam_search
 from models.attention.cache import capacity, grow, period, settle
 
 
-def continued(model, prompts, lengths, count: int, choose: Callable, end: int):
+def continued(model, cache, prompts, lengths, count: int, choose: Callable, end: int):
     """The tokens that continue each prompt, up to its end.
 
     A continuation does not depend on the other prompts of a batch, if what `choose`
@@ -17,6 +17,7 @@ def continued(model, prompts, lengths, count: int, choose: Callable, end: int):
 
     Args:
       model: `LanguageModel`.
+      cache: what it keeps of what comes before the prompts, with one beam.
       prompts: int32 (batch, length), padded with zeros at the end.
       lengths: int32 (batch,), tokens of each, from 1.
       count: the most tokens of a continuation.
@@ -28,7 +29,7 @@ def continued(model, prompts, lengths, count: int, choose: Callable, end: int):
       int32 (batch, length + count), zeros but for the continuations.
     """
     num_positions = ops.shape(prompts)[1] + count
-    cache, constants = model.empty_cache(ops.shape(prompts)[0], 1), model.constants()
+    constants = model.constants()
     cache = grow(cache, capacity(cache, num_positions, num_positions))
     every = period(cache, num_positions)
     places = ops.arange(num_positions)
@@ -69,12 +70,12 @@ def continued(model, prompts, lengths, count: int, choose: Callable, end: int):
     return ops.where(places >= lengths[:, None], tokens, 0)
 
 
-def searched(model, prompts, lengths, count: int, beam_size: int, end: int):
+def searched(model, cache, prompts, lengths, count: int, beam_size: int, end: int):
     """The likeliest continuations that a beam search finds, as `continued` gives them.
 
     Args:
-      model, prompts, lengths, count, end: see `continued`.
-      beam_size: hypotheses alive at a time.
+      model, cache, prompts, lengths, count, end: see `continued`.
+      beam_size: hypotheses alive at a time, and beams of the cache.
 
     Returns:
       int32 (batch, length + count) or fewer columns, zeros but for the continuations.
@@ -100,7 +101,7 @@ def searched(model, prompts, lengths, count: int, beam_size: int, end: int):
 
     hypotheses = beam_search(
         step,
-        model.empty_cache(ops.shape(prompts)[0], beam_size),
+        cache,
         lengths + count,
         beam_size=beam_size,
         alpha=0,

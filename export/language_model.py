@@ -7,8 +7,10 @@ from ml_collections import ConfigDict
 
 from decoding.sampling import chooser, continued, searched
 from decoding.translation import LINE_BREAK
-from export.signatures import TEXT, signature
+from export.signatures import TEXT, padded, signature
 from export.text_model import TextModel
+from models import attention_kind
+from models.attention.operator import STATES
 
 
 class Continuation(NamedTuple):
@@ -16,7 +18,7 @@ class Continuation(NamedTuple):
 
     Attributes:
       text: of one line.
-      truncated: whether the model saw the end of the text before it only.
+      truncated: whether the model saw only the end of the text before it.
     """
 
     text: str
@@ -71,9 +73,18 @@ class TextLanguageModel(TextModel):
         follow, how = (
             (searched, beam_size) if beam_size else (continued, chooser(settings, seed))
         )
-        self._follow = lambda prompts, lengths: follow(
-            model, prompts, lengths, settings.continuation_length, how, tokenizer.end
-        )
+
+        def follow_memory(memory, prompts):
+            if memory is None:
+                cache = model.empty_cache(tf.shape(prompts)[0], beam_size or 1)
+            else:
+                cache = model.cache_after(memory, beam_size or 1)
+            lengths, count = _lengths(prompts), settings.continuation_length
+            return follow(model, cache, prompts, lengths, count, how, tokenizer.end)
+
+        self._follow = follow_memory
+        is_state = attention_kind(config).memory == STATES
+        self._goes_on = memory_span is not None and is_state
 
     @signature(TEXT)
     def serving_default(self, text):
@@ -85,8 +96,10 @@ class TextLanguageModel(TextModel):
         ids, truncated = self._read(text)
 
         def follow(prompts):
-            lengths = tf.reduce_sum(tf.cast(prompts != 0, tf.int32), axis=1)
-            tokens = self._follow(prompts, lengths)
+            memory = None
+            if self._goes_on:
+                memory, prompts = self._before_last_segment(prompts)
+            tokens = self._follow(memory, prompts)
             following = tf.ragged.boolean_mask(tokens, tokens != 0)
             return [tf.strings.regex_replace(self._decode(following), LINE_BREAK, " ")]
 
@@ -129,10 +142,12 @@ class TextLanguageModel(TextModel):
 
     @property
     def limits(self):
-        read = "all" if self._span is not None else f"the first {self.longest - 1:,}"
+        some = f"{self.longest - 1:,}"
+        read = "all" if self._span is not None else f"the first {some}"
+        continued = "all" if self._goes_on else f"the last {some}"
         return (
-            f"The model continues the last {self.longest - 1:,} tokens of a text, by "
-            f"at most {self._settings.continuation_length:,}. `score` reads {read}. "
+            f"The model continues {continued} tokens of a text, by at most "
+            f"{self._settings.continuation_length:,}. `score` reads {read}. "
             "`truncated` is true where that leaves out a part of the text."
         )
 
@@ -145,6 +160,8 @@ class TextLanguageModel(TextModel):
     def _read(self, text):
         """See `TextModel`."""
         ids = self._tokenize(text)
+        if self._goes_on:
+            return ids, tf.zeros_like(ids.row_lengths(), tf.bool)
         return ids[:, 1 - self.longest :], ids.row_lengths() >= self.longest
 
     def _ends(self, ids):
@@ -155,25 +172,39 @@ class TextLanguageModel(TextModel):
         inputs = tf.where(targets != 0, before, 0)
         if self._span is None:
             return _total(self._logits(inputs), targets)
-        rows, length = tf.unstack(tf.shape(targets))
-        missing = -length % self.longest
-        inputs, targets = (
-            tf.pad(ids, [[0, 0], [0, missing]]) for ids in (inputs, targets)
-        )
+        total, _ = self._in_segments(inputs, targets)
+        return total
 
-        def add_segment(start, total, memory):
+    def _before_last_segment(self, prompts):
+        """What all segments but the last of each prompt leave, and the last ones."""
+        count = (_lengths(prompts) - 1) // self.longest * self.longest
+        is_early = tf.range(tf.shape(prompts)[1]) < count[:, None]
+        _, memory = self._in_segments(tf.where(is_early, prompts, 0))
+        is_last = (prompts != 0) & ~is_early
+        return memory, padded(tf.ragged.boolean_mask(prompts, is_last))
+
+    def _in_segments(self, inputs, targets=None):
+        """The log-probabilities of targets, if there are any, and what is left."""
+        lengths, (rows, columns) = _lengths(inputs), tf.unstack(tf.shape(inputs))
+        missing = [[0, 0], [0, -columns % self.longest]]
+        inputs = tf.pad(inputs, missing)
+        if targets is not None:
+            targets = tf.pad(targets, missing)
+
+        def read_segment(start, total, memory):
             segment = slice(start, start + self.longest)
             logits, memory = self._logits(inputs[:, segment], memory)
-            total += _total(logits, targets[:, segment])
+            if targets is not None:
+                total += _total(logits, targets[:, segment])
             return start + self.longest, total, memory
 
-        _, total, _ = tf.while_loop(
-            lambda start, *_: start < length,
-            add_segment,
+        _, total, memory = tf.while_loop(
+            lambda start, *_: start < tf.reduce_max(lengths),
+            read_segment,
             (0, tf.zeros([rows]), self._empty_memory(rows)),
             parallel_iterations=1,  # or the memory would be that of several
         )
-        return total
+        return total, memory
 
     def _numbers(self, length):
         """Of the largest array of a text of this length, or of a segment of it."""
@@ -182,6 +213,10 @@ class TextLanguageModel(TextModel):
         rows = [scores, config["ffn_dim"], self._vocabulary_size]
         beams = self._settings.get("beam_size") or 1
         return tf.maximum(tf.reduce_max(rows) * length, beams * self._vocabulary_size)
+
+
+def _lengths(ids):
+    return tf.reduce_sum(tf.cast(ids != 0, tf.int32), axis=1)
 
 
 def _total(logits, targets):

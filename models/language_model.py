@@ -5,9 +5,10 @@ import functools
 import keras
 from keras import ops
 
+from models.attention.cache import repeat
 from models.layers.adaptive_softmax import AdaptiveEmbedding
 from models.layers.embedding import PADDING_ID
-from models.token_model import DecodingModel
+from models.token_model import DecodingCache, DecodingModel
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -65,6 +66,15 @@ class LanguageModel(DecodingModel):
             `AttentionKind.memory`.
         """
         return self.encoder.empty_memory(batch_size, span)
+
+    def cache_after(self, memory, beams):
+        """What `step` keeps of a text that has left this memory, if that is states.
+
+        Args:
+          memory: as `call` gives it.
+          beams: hypotheses that go on from each text.
+        """
+        return DecodingCache((), repeat(memory, beams))
 
     def constants(self):
         """What `step` needs that no token changes."""

@@ -228,6 +228,11 @@ def hand_on(cache, before, parents, active):
     return _map(lambda new, old: new.hand_on(old, parents, active), cache, before)
 
 
+def repeat(cache, beams: int):
+    """The cache of so many beams that go on from the only one; it has states alone."""
+    return _map(lambda leaf: type(leaf)(ops.repeat(leaf.value, beams, axis=1)), cache)
+
+
 def num_bytes(cache) -> tuple[int, int]:
     """Bytes that grow with each position, and bytes that do not."""
     growing, fixed = 0, 0

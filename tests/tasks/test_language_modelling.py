@@ -191,6 +191,46 @@ def test_what_is_too_long_is_cut_and_said(folder, tmp_path):
     assert len({len(answer.text.split()) for answer in answers}) <= 8
 
 
+LONG_TEXTS = ["one two six " * count for count in (5, 1, 3)] + ["", "nine"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({**LINEAR, "model.positions": "none"}, marks=pytest.mark.long),
+        {**APART, "decode.beam_size": 2},
+        pytest.param({**APART, "variant": "transformer-delta"}, marks=pytest.mark.long),
+    ],
+    ids=["sum", "beams", "layers"],
+)
+def test_a_continuation_has_what_the_segments_before_left(folder, tmp_path, changes):
+    def answers(length):
+        now = {**changes, "decode.temperature": 0, "data.segment_length": length}
+        config = plain_text.config(folder, **now)
+        run = load_run(untrained(config, tmp_path / f"{length}"))
+        return run.predict(LONG_TEXTS)
+
+    whole = answers(40)
+    assert answers(4) == whole
+    assert not any(answer.truncated for answer in whole)
+    assert len({answer.text for answer in whole}) > 1
+
+
+def test_positions_begin_anew_in_the_segment_that_is_continued(folder, tmp_path):
+    changes = {"data.segment_length": 4, "decode.continuation_length": 1}
+    config = plain_text.config(folder, **DELTA, **changes, **{"decode.temperature": 0})
+    run = load_run(untrained(config, tmp_path / "run"))
+    for text, answer in zip(LONG_TEXTS, run.predict(LONG_TEXTS), strict=True):
+        (ids,) = run.tokenizer([text]).to_list()
+        tokens, memory = [run.tokenizer.end, *ids], run.model.empty_memory(1, 0)
+        for start in range(0, len(tokens), 4):
+            segment = np.array([tokens[start : start + 4]])
+            logits, memory = run.model(segment, memory=memory)
+        chosen = np.argmax(numpy(logits)[0, -1, 1:]) + 1
+        (expected,) = run.tokenizer.decode(np.array([[chosen]])).numpy()
+        assert answer.text == ("" if chosen == run.tokenizer.end else expected.decode())
+
+
 def test_what_cannot_model_language_is_refused(folder):
     message = "--config.variant: expected a variant that is causal and decodes"
     with pytest.raises(UserError, match=message):
