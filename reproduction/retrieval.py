@@ -161,6 +161,42 @@ class Retrieval(keras.layers.Layer):
           queries: int32 (batch, n), each after all pairs.
         """
         operator, count = self.operator, queries.shape[1]
+        pairs, query_vectors = self._projected(keys, values, queries)
+        # Queries are causal: padding stands where they are.
+        pairs = ops.pad(pairs, [[0, 0], [0, count], [0, 0]])
+        values = ops.pad(values, [[0, 0], [0, count]], constant_values=-1)
+        one_hot_values = ops.one_hot(values, self.symbols)  # zeros at the padding
+        length = pairs.shape[1]
+        mask = ops.broadcast_to(ops.arange(length) < length - count, pairs.shape[:2])
+        draw = operator.draw(training)
+        key_vectors, context = ops.split(pairs, [KEY_SIZE], axis=-1)
+        further = operator.further_inputs(context[:, -count:], context, mask, training)
+        query_vectors, key_vectors = query_vectors[:, None], key_vectors[:, None]
+        of_queries = operator.prepare_queries(query_vectors, self.scale, draw)
+        features, logs = operator.prepare_keys(key_vectors, self.scale, mask, draw)
+        if self.memory.is_bounded:
+            of_pairs = (features, *further, one_hot_values[:, None])
+            of_pairs = (x[:, 0, : length - count] for x in of_pairs)
+            return bounded(of_queries[:, 0], *of_pairs)
+        biases = ops.zeros_like(features[..., :1]) if logs is None else logs
+        state = reading.start(
+            operator,
+            operator.inputs(of_queries, features, further),
+            masked(biases, mask),
+            mask,
+            count,
+            self.symbols,
+        )
+        answers = reading.read(state, 0, one_hot_values)
+        if self.adds_epsilon:
+            # Other maps have sums beside which so little is nothing.
+            log_sum = self._log_sum(query_vectors, features, logs, mask, draw)
+            answers *= ops.sigmoid(log_sum - math.log(EPSILON))[:, 0]
+        return answers
+
+    def _projected(self, keys, values, queries):
+        """Vectors of pairs, (batch, m, KEY_SIZE + 1), whose last number is of the
+        strength, and of queries, (batch, n, KEY_SIZE)."""
         # Projected before they are looked up: there are fewer symbols than pairs.
         kernel, bias = (
             ops.concatenate(parts, axis=-1)
@@ -170,37 +206,8 @@ class Retrieval(keras.layers.Layer):
         pairs = ops.take(of_values + bias, values, axis=0)
         pairs += ops.take(ops.matmul(self.embedding, of_keys), keys, axis=0)
         kernel, bias = self.query
-        asked = ops.take(ops.matmul(self.embedding, kernel) + bias, queries, axis=0)
-        # Queries are causal: padding stands where they are.
-        pairs = ops.pad(pairs, [[0, 0], [0, count], [0, 0]])
-        values = ops.pad(values, [[0, 0], [0, count]], constant_values=-1)
-        values = ops.one_hot(values, self.symbols)  # zeros at the padding
-        length = pairs.shape[1]
-        mask = ops.broadcast_to(ops.arange(length) < length - count, pairs.shape[:2])
-        draw = operator.draw(training)
-        keys, context = ops.split(pairs, [KEY_SIZE], axis=-1)
-        further = operator.further_inputs(context[:, -count:], context, mask, training)
-        asked, keys = asked[:, None], keys[:, None]
-        queries = operator.prepare_queries(asked, self.scale, draw)
-        features, logs = operator.prepare_keys(keys, self.scale, mask, draw)
-        if self.memory.is_bounded:
-            pairs = (features, *further, values[:, None])
-            return bounded(queries[:, 0], *(x[:, 0, : length - count] for x in pairs))
-        biases = ops.zeros_like(features[..., :1]) if logs is None else logs
-        state = reading.start(
-            operator,
-            operator.inputs(queries, features, further),
-            masked(biases, mask),
-            mask,
-            count,
-            self.symbols,
-        )
-        answers = reading.read(state, 0, values)
-        if self.adds_epsilon:
-            # Other maps have sums beside which so little is nothing.
-            log_sum = self._log_sum(asked, features, logs, mask, draw)
-            answers *= ops.sigmoid(log_sum - math.log(EPSILON))[:, 0]
-        return answers
+        symbols = ops.matmul(self.embedding, kernel) + bias
+        return pairs, ops.take(symbols, queries, axis=0)
 
     def _log_sum(self, queries, keys, logs, mask, draw):
         """The logarithm of what a read is divided by, (batch, 1, n, 1), of features of
