@@ -62,7 +62,9 @@ def continuing(model, choose, count=COUNT, how=continued):
         + [tf.TensorSpec([None], tf.int32)]
     )
     def follow(prompts, lengths):
-        return how(model, prompts, lengths, count, choose, END)
+        beams = choose if how is searched else 1
+        cache = model.empty_cache(tf.shape(prompts)[0], beams)
+        return how(model, cache, prompts, lengths, count, choose, END)
 
     return lambda prompts: continuations(follow, prompts)
 
