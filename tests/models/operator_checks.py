@@ -17,7 +17,7 @@ def assert_mixed_precision_is_near(layer, mixed, x):
         numpy(ops.cast(attended, "float32")),
         numpy(layer(x, x).attended),
         rtol=0,
-        atol=0.08,
+        atol=0.06,
     )
 
 
