@@ -53,8 +53,9 @@ def drift(run: Run, texts: int = 64) -> dict[str, np.ndarray]:
     if isinstance(getattr(run.model, "encoder", None), TransformerEncoder):
         measure, model = _of_transformer, run.model
         config = run.config.model
-        if config.attention.name != "softmax" or config.get("norm") == "post":
-            expected = "a softmax, normalised before each sum"
+        usual = not config.get("residuals") and config.get("norm") != "post"
+        if config.attention.name != "softmax" or not usual:
+            expected = "a softmax, normalised before each sum, and usual residuals"
             raise UserError(
                 f"--workdir={run.workdir}: expected a Transformer with {expected}, "
                 f"found {run.config.variant}"

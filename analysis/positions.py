@@ -90,7 +90,7 @@ def _losses(run):
     """Losses of the tokens of the test data, batch by batch, in their order."""
     task = run.task
     batches = task.evaluation_batches("test")
-    state = task.initial_state(batches.buckets.batch_size)
+    state = task.initial_state(batches.buckets.batch_size, training=False)
     with progress_bar(total=batches.num_batches, desc="places", unit=" batches") as bar:
         for batch in batches.for_evaluation():
             losses, _, is_target, state = task.losses(run.model, batch, state, False)

@@ -110,9 +110,12 @@ class LanguageModellingTask(Task):
         if config.model.get("initial_deviation") and config.model.get("initialization"):
             expected = "none beside model.initialization"
             fail("model.initial_deviation", expected, config.model.initial_deviation)
+        if config.model.get("residuals"):
+            expected = "none given, since a reversible encoder does not decode"
+            fail("model.residuals", expected, config.model.residuals)
         if config.data.memory:
             _check_memory(config)
-        _check_evaluated_length(config, config.data.memory)
+        _check_evaluated_length(config)
         decode = config.decode
         for name in ("top_k", "top_p"):
             if decode.get("beam_size") and decode[name] is not None:
@@ -141,11 +144,10 @@ class LanguageModellingTask(Task):
 
     def evaluation_batches(self, split):
         slides, length = self.config.decode.sliding_window, self._evaluated_length
-        _check_evaluated_length(self.config, self._remembers)
         # Of longer segments a batch has no more tokens. With a memory a segment goes on
         # from the one before.
         rows = self.evaluation_batch_size * self.config.data.segment_length // length
-        rows = 1 if self._remembers else max(1, rows)
+        rows = 1 if _remembers(self.config) else max(1, rows)
         return self.data.evaluation(split, rows, length, slides)
 
     @property
@@ -154,13 +156,9 @@ class LanguageModellingTask(Task):
         length = self.config.decode.get("segment_length")
         return length or self.config.data.segment_length
 
-    @property
-    def _remembers(self):
-        return self.config.data.memory and not self.config.decode.sliding_window
-
-    def initial_state(self, batch_size):
-        """See `Task.initial_state`; an empty memory."""
-        if not self._remembers:
+    def initial_state(self, batch_size, training):
+        """See `Task.initial_state`; an empty memory. Windows that slide have none."""
+        if not (self.config.data.memory if training else _remembers(self.config)):
             return ()
         return self._model.empty_memory(batch_size, self._memory_span)
 
@@ -177,7 +175,7 @@ class LanguageModellingTask(Task):
             arguments["targets"] = targets
         if state:
             if self.data.documents_are_apart:
-                state = self._of_documents(state, inputs[:, 0])
+                state = self._of_documents(state, inputs[:, 0], training)
             output, state = model(inputs, memory=state, **arguments)
         else:
             output = model(inputs, **arguments)
@@ -185,7 +183,7 @@ class LanguageModellingTask(Task):
             output = cross_entropy(targets, output), first_choice(output) == targets
         return *output, targets != 0, state
 
-    def _of_documents(self, state, first):
+    def _of_documents(self, state, first, training):
         """Memory without that of documents which have ended.
 
         Args:
@@ -197,7 +195,7 @@ class LanguageModellingTask(Task):
             rows = ops.reshape(begins, (-1, *[1] * (len(memory.shape) - 1)))
             return ops.where(rows, empty, memory)
 
-        empty = self.initial_state(first.shape[0])
+        empty = self.initial_state(first.shape[0], training)
         return keras.tree.map_structure(emptied, empty, state)
 
     def evaluate(self, model, split, strategy, each_checkpoint=()):
@@ -241,7 +239,12 @@ class LanguageModellingTask(Task):
         )
 
 
-def _check_evaluated_length(config, remembers):
+def _remembers(config):
+    """Whether a segment of an evaluation begins with what those before it have left."""
+    return config.data.memory and not config.decode.sliding_window
+
+
+def _check_evaluated_length(config):
     """Raises `UserError` if a segment has positions that were not trained."""
     length, trained = config.decode.get("segment_length"), config.data.segment_length
     positions = config.model.get("positions")
@@ -252,7 +255,9 @@ def _check_evaluated_length(config, remembers):
         most, beside = trained, f"model.attention.name={config.model.attention.name}"
     elif positions == "relative-sinusoids":
         # All distances within a segment and the span of its memory are told apart.
-        most = 2 * trained - remembers * (config.data.memory_span or trained)
+        most = 2 * trained
+        if _remembers(config):
+            most -= config.data.memory_span or trained
     else:
         return
     if length and length > most:

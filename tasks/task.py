@@ -114,7 +114,7 @@ class Task(ABC):
         """Batches of "validation" or "test"."""
 
     @staticmethod
-    def initial_state(batch_size: int):
+    def initial_state(batch_size: int, training: bool):
         """What a first batch starts from; most tasks carry nothing.
 
         A task whose batches are segments that go on from one another, row by row,
@@ -124,6 +124,7 @@ class Task(ABC):
 
         Args:
           batch_size: rows of a batch, or of a device's part of it.
+          training: whether the batches are those of training.
 
         Returns:
           Tensors of `batch_size` rows, in a structure of tuples, lists and dicts.

@@ -221,7 +221,7 @@ class NextByteOfSegmentTask(NextByteTask):
     length = 10
 
     @staticmethod
-    def initial_state(batch_size):
+    def initial_state(batch_size, training):
         return {"counts": ops.zeros([batch_size, VOCABULARY_SIZE], "float32")}
 
     def _batches(self, split):

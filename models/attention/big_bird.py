@@ -170,8 +170,8 @@ class BigBirdOperator(DividedOperator):
         """softmax(Q K^T + b) V over the keys that a query meets."""
         queries, keys, met = inputs
         first, rest = self._parted(queries)
-        first = self.first.read_once((first, keys), biases, values)
-        rest = self.rest.read_once(
+        first = self.first.read_apart((first, keys), biases, values)
+        rest = self.rest.read_apart(
             (rest, self._columns(keys, met)),
             self._columns(biases, met, MASKED),
             self._columns(values, met),

@@ -167,7 +167,7 @@ class SinkhornOperator(DividedOperator):
         values = self._blocks(values)
         weights = ops.cast(ops.exp(exponents - most), values.dtype)
         summed = ops.einsum("bhijc,bhjcs->bhics", weights, values)
-        sums = self.softmax.read_once(
+        sums = self.softmax.read_apart(
             (queries, self._columns(self._blocks(keys), sorting)),
             ops.concatenate([biases, most[:, :, :, 0, :, None]], axis=3),
             ops.concatenate([values, summed], axis=3),

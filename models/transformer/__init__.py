@@ -1,4 +1,4 @@
-"""The baseline: a pre-norm Transformer of TransEvolve's depth, width and heads."""
+"""The baseline: a Transformer of TransEvolve's depth, width and heads."""
 
 from common.fields import choice, fail, integer, optional
 from models.architecture import MOST_LAYERS, Architecture, Variant
@@ -8,12 +8,17 @@ from models.transformer.encoder import TransformerEncoder
 from models.transformer.layer import ATTENTIONS, NORMS
 from models.transformer.shared_attention import SharedAttentionEncoder
 
+# Positions that are a sine and a cosine of each rate; None is the paper's.
+OF_SINES = (None, "sinusoidal", "relative-sinusoids")
+
 
 def check(config):
     """Raises `UserError` if the `model` part of a config does not fit together."""
     if config.hidden_dim % config.num_heads:
         expected = f"a multiple of model.num_heads={config.num_heads}"
         fail("model.hidden_dim", expected, config.hidden_dim)
+    if config.hidden_dim % 2 and config.get("positions") in OF_SINES:
+        fail("model.hidden_dim", "an even number", config.hidden_dim)
     if (
         config.get("positions") == "rotary"
         and config.hidden_dim // config.num_heads % 2

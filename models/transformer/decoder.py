@@ -1,4 +1,4 @@
-"""Baseline: a pre-norm Transformer decoder of the same depth, width and heads."""
+"""Baseline: a Transformer decoder of the same depth, width and heads."""
 
 import keras
 

@@ -134,6 +134,7 @@ def test_a_picture_and_a_table(tmp_path):
         ),
         ("transformer-linear", {}, "expected a Transformer with a softmax"),
         ("transformer", {"model.norm": "post"}, "normalised before each sum"),
+        ("transformer", {"model.residuals": "reversible"}, "usual residuals"),
         ("transevolve-fullff-1", {"model.positions": "rotary"}, "in the embedding"),
     ],
 )

@@ -79,3 +79,10 @@ def test_layers_that_are_one_have_no_depth_to_scale_by():
     config = {**TRANSFORMER, "sharing": "weights", "initialization": "depth-scaled"}
     with pytest.raises(UserError, match="model.initialization: expected none given"):
         models.check(ConfigDict({"model": config}))
+
+
+@pytest.mark.parametrize("positions", [None, "sinusoidal", "relative-sinusoids"])
+def test_an_odd_width_has_no_positions_of_sines(positions):
+    config = {**TRANSFORMER, "hidden_dim": 15, "num_heads": 5, "positions": positions}
+    with pytest.raises(UserError, match="model.hidden_dim: expected an even number"):
+        models.check(ConfigDict({"model": config}))

@@ -13,6 +13,7 @@ from tests.models.builders import numpy, randomize
 from tests.runs import untrained
 from training import config as configuration
 from training.tensorflow.strategy import make_strategy
+from training.tensorflow.trainer import Trainer
 
 pytestmark = pytest.mark.slow
 
@@ -89,10 +90,14 @@ def test_no_segment_has_untrained_positions(folder, name, value, memory, most):
     message = f"decode.segment_length: expected at most {most} beside model."
     with pytest.raises(UserError, match=message):
         make_task(folder, **changes, **{"decode.segment_length": most + 1})
-    task = make_task(folder, **changes)
-    task.config.decode.segment_length = most + 1  # as evaluate.py does
-    with pytest.raises(UserError, match=message):
-        task.evaluation_batches("test")
+
+
+def test_a_window_that_slides_has_the_distances_of_training_without_a_memory(folder):
+    changes = {"model.positions": "relative-sinusoids", "data.memory": True}
+    changes |= {"decode.segment_length": 24}
+    make_task(folder, **changes, **{"decode.sliding_window": True})
+    with pytest.raises(UserError, match="segment_length: expected at most 12 beside"):
+        make_task(folder, **changes)
 
 
 LINEAR = {"variant": "transevolve-fullff-1-linear", "data.memory": True}
@@ -275,12 +280,14 @@ def test_a_row_that_begins_a_document_forgets_those_before(folder, variant):
     model, end = randomize(task.build_model()), task.tokenizer.end
     text = np.array([[end, 5, 6, 7], [end, 8, 5, 6]], np.int32)
     before = {"inputs": text, "targets": np.roll(text, -1, axis=1)}
-    *_, memory = task.losses(model, before, task.initial_state(2), training=False)
+    *_, memory = task.losses(
+        model, before, task.initial_state(2, False), training=False
+    )
     # The second text goes on, the first one begins another.
     text = np.array([[end, 7, 5], [6, 7, 5]], np.int32)
     batch = {"inputs": text, "targets": np.roll(text, -1, axis=1)}
     losses, *_ = task.losses(model, batch, memory, training=False)
-    anew, *_ = task.losses(model, batch, task.initial_state(2), training=False)
+    anew, *_ = task.losses(model, batch, task.initial_state(2, False), training=False)
     np.testing.assert_allclose(losses[0], anew[0], rtol=0, atol=1e-5)
     assert np.abs(numpy(losses)[1] - numpy(anew)[1]).max() > 1e-3
 
@@ -294,13 +301,23 @@ def test_what_draws_is_refused_beside_a_search(folder, name):
         make_task(folder, **changes)
 
 
-def test_windows_that_slide_remember_nothing(folder):
-    found = []
+def test_windows_that_slide_remember_nothing_and_training_does_beside(folder):
+    found, losses = [], []
     for memory in (False, True):
         changes = {**LINEAR, "data.memory": memory, "decode.sliding_window": True}
         task = make_task(folder, **changes)
-        found.append(evaluate(task, randomize(task.build_model())))
+        strategy = make_strategy("one_device")
+        with strategy.scope():
+            model = randomize(task.build_model())
+        found.append(task.evaluate(model, "test", strategy).scores)
+        trainer = Trainer(model, task, task.config.train, strategy)
+        iterator = trainer.iterate(task.training_batches().for_training(0))
+        losses.append([trainer.train(iterator, 1).loss for _ in range(2)])
+        assert bool(trainer.carried()) == memory
     assert found[0] == found[1]
+    (first, second), (first_of_memory, second_of_memory) = losses
+    assert first == pytest.approx(first_of_memory, rel=1e-6)
+    assert second != pytest.approx(second_of_memory, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -362,6 +379,10 @@ def test_an_adaptive_softmax_is_evaluated_by_its_probabilities(folder):
         (
             {"model.adaptive_cutoffs": (5, 13)},
             "adaptive_cutoffs: expected ids below 13",
+        ),
+        (
+            {"variant": "transformer", "model.residuals": "reversible"},
+            "residuals: expected none given, since",
         ),
         (
             {

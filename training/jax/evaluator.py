@@ -23,7 +23,8 @@ class Evaluator(BatchEvaluator):
         """Batches of a split, and the state before the first."""
         dataset = batcher.for_evaluation().take(count)
         rows = dataset.element_spec["inputs"].shape[0]
-        return dataset.as_numpy_iterator(), self._task.initial_state(rows)
+        state = self._task.initial_state(rows, training=False)
+        return dataset.as_numpy_iterator(), state
 
     def _next(self, batch, state):
         values = [variable.value for variable in self._model.variables]

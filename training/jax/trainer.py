@@ -47,7 +47,7 @@ class Trainer(BaseTrainer):
         if fillers is not None:
             dataset = fill_rows(dataset, self.row_multiple, fillers)
         rows = dataset.element_spec["inputs"].shape[0]
-        self._carried = self._task.initial_state(rows)
+        self._carried = self._task.initial_state(rows, training=True)
         return dataset.as_numpy_iterator()
 
     def carried(self) -> list[np.ndarray]:

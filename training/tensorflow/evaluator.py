@@ -33,7 +33,7 @@ class Evaluator(BatchEvaluator):
         rows = -(-shape[0] // self.strategy.num_replicas_in_sync)
         part = part_of_batch(specs, rows, shape[1])
         step = tf.function(self._step, autograph=False)
-        state = self._task.initial_state(rows)
+        state = self._task.initial_state(rows, training=False)
         return predicted_bytes(step.get_concrete_function(part, state).graph)
 
     def _batches(self, batcher, count=-1):
@@ -43,7 +43,8 @@ class Evaluator(BatchEvaluator):
             batcher.for_evaluation().take(count), replicas, batcher.fillers
         )
         rows = tf.nest.flatten(dataset.element_spec)[0].shape[0]
-        state = self._task.initial_state(rows and rows // replicas)
+        of_replica = rows and rows // replicas
+        state = self._task.initial_state(of_replica, training=False)
         if replicas > 1:
             deal = self.strategy.experimental_distribute_values_from_function
             state = tf.nest.map_structure(lambda x: deal(lambda context: x), state)

@@ -82,7 +82,7 @@ class Trainer(BaseTrainer):
         """
         weights = self.model.trainable_variables
         rows = -(-shape[0] // self.row_multiple)
-        state = self._task.initial_state(rows)
+        state = self._task.initial_state(rows, training=True)
 
         def slopes(batch):
             with tf.GradientTape() as tape:
@@ -112,7 +112,7 @@ class Trainer(BaseTrainer):
         return iter(distribute(dataset, self.strategy))
 
     def _begin(self, rows):
-        start = self._task.initial_state(rows)
+        start = self._task.initial_state(rows, training=True)
         if self._carried is None:
             with self.strategy.scope():
                 self._carried = tf.nest.map_structure(_variable_of_each_replica, start)
