@@ -5,8 +5,6 @@ depth l would have of its own input X^l. The paper expects the error to grow wit
 depth, and does not measure it (section 6, "Different degrees of temporal evolution").
 """
 
-import functools
-
 import numpy as np
 from keras import ops
 from matplotlib.figure import Figure
@@ -141,7 +139,6 @@ def _of_transevolve(model, ids):
         state = block.attention(x, x, training=False)
         start, depths = _rows(state), []
         biases = key_biases(state, block)
-        read = functools.partial(block.attention.read, state)
         for depth in range(block.num_depths):
             anew = block.attention(x, x, training=False)
             exact = _weighted(_rows(anew), key_biases(anew, block)[depth])
@@ -151,7 +148,7 @@ def _of_transevolve(model, ids):
                     **_without_evolution(start, exact),
                 }
             )
-            x = block.move(depth, x, read)
+            x = block.move(depth, x, state.read)
         x = block.output_norm(x)
         measured.append(depths)
     return _stacked(measured)

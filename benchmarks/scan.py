@@ -57,7 +57,7 @@ def in_chunks(queries, keys, strengths, values):
     inputs = queries, keys, strengths
     biases = ops.zeros_like(strengths)
     state = reading.start(operator, inputs, biases, None, length, SIZE)
-    return reading.read(state, 0, values)
+    return state.read(0, values)
 
 
 def by_positions(*given):

@@ -187,7 +187,7 @@ class Retrieval(keras.layers.Layer):
             count,
             self.symbols,
         )
-        answers = reading.read(state, 0, one_hot_values)
+        answers = state.read(0, one_hot_values)
         if self.adds_epsilon:
             # Other maps have sums beside which so little is nothing.
             log_sum = self._log_sum(query_vectors, features, logs, mask, draw)

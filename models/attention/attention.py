@@ -7,7 +7,14 @@ import keras
 from keras import ops
 
 from models.attention import OPERATORS, reading
-from models.attention.heads import masked, num_earlier, rotated, split_heads
+from models.attention.heads import (
+    masked,
+    merge_heads,
+    num_earlier,
+    rotated,
+    split_heads,
+    zero_unseeing,
+)
 from models.attention.memory import AfterPositions, AfterStates, Positions
 from models.attention.operator import STATES, AttentionKind
 from models.attention.relative_positions import RELATIVE_POSITIONS
@@ -24,7 +31,7 @@ class Attention(AttentionKind, keras.layers.Layer):
     then each depth reads it.
 
         made = attention(x, context, padding_mask, training=training)
-        attended = attention.read(made, number, values)
+        attended = made.read(number, values)
 
       x: (batch, n, d), where queries come from.
       context: (batch, m, d), where keys come from: `x` itself, or a source. Causal
@@ -42,8 +49,8 @@ class Attention(AttentionKind, keras.layers.Layer):
         constants = attention.constants()             what no token changes
         cache = attention.empty_cache(batch_size, beams)
         made = attention.step(x, constants, cache, visible, position)
-        attended, made = attention.read_step(made, number, values)
-        cache = made.cache                           after the last read
+        attended = made.read(number, values)
+        cache = made.left()                          after the last read
 
       x, values, attended: (batch, beams, d).
       cache: nested `models.attention.cache.Slots` (kept for each position and beam)
@@ -192,26 +199,29 @@ class Attention(AttentionKind, keras.layers.Layer):
         return None
 
     def call(self, x, context, padding_mask=None, training=None, memory=None):
-        """Makes the operator of the block's input: `models.attention.reading.Made`, or
-        one of those of `models.attention.memory`."""
+        """Makes the operator of the block's input. What it gives has `read` and, after
+        a memory, `left`, that for the text after this one."""
         if isinstance(memory, Positions):
             context, mask = memory.before(context, padding_mask)
             made = self.call(x, context, mask, training)
             return AfterPositions(made, context, mask, memory, {})
         if padding_mask is not None:
             padding_mask = ops.cast(padding_mask, "bool")
-        inputs, biases, _ = self.prepared(x, context, padding_mask, training)
-        arguments = self.operator, inputs, biases, padding_mask, ops.shape(x)[1]
-        if memory is not None:
-            return AfterStates.start(*arguments, self.head_size, memory)
-        return reading.start(*arguments, self.head_size)
-
-    def read(self, made, number, values):
-        """What a read gives, (batch, n, d), of its values."""
-        values = ops.cast(values, self.compute_dtype)
-        if isinstance(made, reading.Made):
-            return reading.read(made, number, values)
-        return made.read(number, values)
+        inputs, biases, values = self.prepared(x, context, padding_mask, training)
+        length = ops.shape(x)[1]
+        if values is not None and self.operator.rows_sum_to_one:
+            by_head = split_heads(values, self.num_heads)
+            attended = self.operator.read_once(inputs, biases, by_head)
+            sees = self.operator.sees((), padding_mask, length)
+            return reading.Attended(merge_heads(zero_unseeing(attended, sees)))
+        if biases is None:
+            biases = self.zero_biases(context)
+        arguments = self.operator, inputs, biases, padding_mask, length, self.head_size
+        if memory is None:
+            made = reading.start(*arguments)
+        else:
+            made = AfterStates.start(*arguments, memory)
+        return made if values is None else reading.OfValues(made, values)
 
     def prepared(self, x, context, mask=None, training=None):
         """What `call` makes an operator of.
@@ -248,19 +258,13 @@ class Attention(AttentionKind, keras.layers.Layer):
         return Positions.empty(batch_size, span, width, reads, self.compute_dtype)
 
     def step(self, x, constants, cache, visible, position=None):
-        return self.step_and_values(x, constants, cache, visible, position)[0]
-
-    def step_and_values(self, x, constants, cache, visible, position):
-        """What the reads of one position share; and the values of `prepared`."""
         queries, keys, values = self.project(x, x)
         positions = self.position_of_step(position)
         queries = self._prepared_queries(queries, positions)
         keys, biases = self._keys_and_biases(keys, x, constants, positions)
         inputs = self.operator.inputs_of_step(queries, keys, x, position)
-        return self.operator.step(inputs, biases, cache, visible), values
-
-    def read_step(self, made, number, values):
-        return self.operator.read_step(made, number, values)
+        made = self.operator.step(inputs, biases, cache, visible)
+        return made if values is None else reading.OfValues(made, values)
 
     def source_cache(self, context, values, padding_mask=None):
         keys, projected = self.project_keys(context)
@@ -301,22 +305,6 @@ class Attention(AttentionKind, keras.layers.Layer):
         # Where they are added to scores, one for all heads will do.
         heads = 1 if self.operator.rows_sum_to_one else self.num_heads
         return ops.zeros((batch, heads, length, 1), "float32")
-
-
-class StepReads:
-    """The reads of one position by a causal attention, each after the one before.
-
-    Attributes:
-      made: of the attention after the latest read.
-    """
-
-    def __init__(self, attention, made):
-        self.attention = attention
-        self.made = made
-
-    def __call__(self, number, values):
-        attended, self.made = self.attention.read_step(self.made, number, values)
-        return attended
 
 
 class Attentions(NamedTuple):

@@ -14,12 +14,22 @@ class Step(NamedTuple):
     """What the reads of one position share.
 
     Attributes:
-      shared: what `Decoding.step` has made of the position.
+      operator: a `Decoding`.
+      shared: what its `step` has made of the position.
       cache: with the position, up to the latest read.
     """
 
+    operator: Any
     shared: Any
     cache: Any
+
+    def read(self, number, values):
+        """What a read gives, (batch, beams, d), of values likewise."""
+        return self.operator.read_step(self, number, values)
+
+    def left(self):
+        """The cache for the next position, when all reads were taken."""
+        return self.cache
 
 
 class Decoding(abc.ABC):
@@ -57,7 +67,8 @@ class Decoding(abc.ABC):
 
     @abc.abstractmethod
     def read_step(self, made, number, values):
-        """What a read gives, (batch, beams, d), of values likewise; the next state."""
+        """What a read gives, (batch, beams, d), of values likewise. Its state after the
+        position goes into a list of `made.cache`, which is the step's own."""
 
 
 class RecurrentDecoding(Decoding):
@@ -74,9 +85,8 @@ class RecurrentDecoding(Decoding):
         past = made.cache[number].value
         attended, past = self.advance(made.shared, number, past, new)
         attended = ops.reshape(attended, (batch, beams, width))
-        cache = list(made.cache)
-        cache[number] = State(past)
-        return ops.cast(attended, values.dtype), made._replace(cache=cache)
+        made.cache[number] = State(past)
+        return ops.cast(attended, values.dtype)
 
     @abc.abstractmethod
     def advance(self, shared, number, past, values):

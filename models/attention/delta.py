@@ -230,14 +230,15 @@ class DeltaOperator(Carrying, FeatureOperator):
         """Shared are φ(q) and φ(k), (batch, beams, heads, f), float32; β, (…, 1); and w
         of all reads, (…, reads), or None. Biases are None where there are none."""
         queries, keys, strengths = map(beams_first, inputs)
+        cache = [*cache]
         if self.attention_normalisation:
-            *cache, total = cache
+            total = cache.pop()
             cache.append(State(total.value + keys))
             queries = _divided(queries, cache[-1].value)
         weights = None
         if biases is not None:
             weights = 2 * ops.sigmoid(beams_first(biases))
-        return Step((queries, keys, strengths, weights), cache)
+        return Step(self, (queries, keys, strengths, weights), cache)
 
     def advance(self, shared, number, past, values):
         """See `RecurrentDecoding`."""

@@ -67,23 +67,24 @@ class AfterPositions(NamedTuple):
     """An operator of a text and of positions before it.
 
     Attributes:
-      made: `reading.Made` of both.
+      made: of both, by an attention.
       context, mask: of both, from `Positions.before`.
       memory: the `Positions`.
       values: {read: those of both}.
     """
 
-    made: reading.Made
+    made: Any
     context: Any
     mask: Any
     memory: Positions
     values: dict
 
     def read(self, number: int, values):
-        """Reads by `reading.read`."""
-        values = _joined(self.memory.values[number], values)
-        self.values[number] = values
-        return reading.read(self.made, number, values)
+        """See `reading.Made.read`."""
+        if self.memory.values:
+            values = _joined(self.memory.values[number], values)
+            self.values[number] = values
+        return self.made.read(number, values)
 
     def left(self) -> Positions:
         """The memory for the text after this one, when all reads were taken."""
@@ -122,7 +123,7 @@ class AfterStates(NamedTuple):
         return cls(made, biases, [merge_heads(each) for each in values], {})
 
     def read(self, number: int, values):
-        """Reads by `reading.read`."""
+        """See `reading.Made.read`."""
         operator, parts = self.made.operator, self.made.parts
         values = _joined(self.values[number], values)
         of_read = (
@@ -130,7 +131,7 @@ class AfterStates(NamedTuple):
             split_heads(values, operator.num_heads),
         )
         self.states[number] = operator.left_by(parts, *map(ops.stop_gradient, of_read))
-        return reading.read(self.made, number, values)
+        return self.made.read(number, values)
 
     def left(self) -> list:
         """The memory for the text after this one, when all reads were taken."""

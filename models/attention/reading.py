@@ -59,6 +59,60 @@ class Made(NamedTuple):
     inputs: dict
     is_safe: Any
 
+    def read(self, number: int, values):
+        """What a read gives, (batch, n, d), heads merged, of values (batch, m, d).
+
+        Raises:
+          ValueError: if this read was taken before.
+        """
+        if number not in self.reads:
+            raise ValueError(f"read {number} was taken before: expected once")
+        now, inputs = self.reads.pop(number), self.inputs["now"]
+        values = ops.cast(values, now.weights.dtype)
+
+        def fast():
+            return _read(self.operator, self.parts, now, values), *inputs
+
+        def apart():
+            by_head = split_heads(values, self.operator.num_heads)
+            read, handed_on = zip(*(copies(x, 2) for x in inputs), strict=True)
+            attended = self.operator.read_apart(read, now.biases, by_head)
+            sees = ops.isfinite(ops.stop_gradient(now.sums))
+            attended = ops.where(sees, attended, ops.zeros_like(attended))
+            return merge_heads(ops.cast(attended, values.dtype)), *handed_on
+
+        if not self.operator.divides:
+            return fast()[0]
+        attended, *inputs = ops.cond(self.is_safe, fast, apart)
+        self.inputs["now"] = tuple(inputs)
+        return attended
+
+
+class OfValues(NamedTuple):
+    """What was made, and the values of its only read, (batch, m, d): those that it is
+    given are left aside."""
+
+    made: Any
+    values: Any
+
+    def read(self, number, values):
+        """See `Made.read`."""
+        return self.made.read(number, self.values)
+
+    def left(self):
+        """What the text leaves, see `models.attention.memory`."""
+        return self.made.left()
+
+
+class Attended(NamedTuple):
+    """What the only read gives, (batch, n, d), where it is known at once."""
+
+    attended: Any
+
+    def read(self, number, values):
+        """See `Made.read`."""
+        return self.attended
+
 
 def start(operator: Operator, inputs: tuple, biases, mask, length, size: int) -> Made:
     """Makes an operator to be read once for each bias.
@@ -133,34 +187,6 @@ def _checked(operator, parts, sums, mask):
         has_lost = ops.logical_and(has_lost, sees)
         sums = ops.where(sees, sums, ops.cast(np.inf, sums.dtype))
     return sums, ops.logical_not(ops.any(has_lost))
-
-
-def read(made: Made, number: int, values):
-    """What a read gives, (batch, n, d), heads merged, of values (batch, m, d).
-
-    Raises:
-      ValueError: if this read was taken before.
-    """
-    if number not in made.reads:
-        raise ValueError(f"read {number} was taken before: expected once")
-    now, inputs = made.reads.pop(number), made.inputs["now"]
-
-    def fast():
-        return _read(made.operator, made.parts, now, values), *inputs
-
-    def apart():
-        by_head = split_heads(values, made.operator.num_heads)
-        read, handed_on = zip(*(copies(x, 2) for x in inputs), strict=True)
-        attended = made.operator.read_apart(read, now.biases, by_head)
-        sees = ops.isfinite(ops.stop_gradient(now.sums))
-        attended = ops.where(sees, attended, ops.zeros_like(attended))
-        return merge_heads(ops.cast(attended, values.dtype)), *handed_on
-
-    if not made.operator.divides:
-        return fast()[0]
-    attended, *inputs = ops.cond(made.is_safe, fast, apart)
-    made.inputs["now"] = tuple(inputs)
-    return attended
 
 
 def _read(operator, parts, now, values):

@@ -40,7 +40,7 @@ class SignedDecoding(RecurrentDecoding, SourceDecoding):
         if biases is not None:
             each = ops.split(beams_first(biases), biases.shape[-1], axis=-1)
         decays = decays[0] if decays else zeros
-        return Step((queries, keys, decays, each), cache)
+        return Step(self, (queries, keys, decays, each), [*cache])
 
     def advance(self, shared, number, past, values):
         """See `RecurrentDecoding`."""

@@ -82,7 +82,7 @@ class SlotDecoding(SourceDecoding):
             all_biases = ops.reshape(all_biases, (batch, heads, reads, rows, slots))
             cache = cache._replace(biases=biases)
         weights = self.slot_weights(scores, all_biases, visible)
-        return Step(weights, cache._replace(keys=keys))
+        return Step(self, weights, cache._replace(keys=keys, values=[*cache.values]))
 
     def step_scores(self, inputs, cache):
         """Scores of all slots, (batch or 1, heads, beams or 1, slots), and the keys'
@@ -93,12 +93,9 @@ class SlotDecoding(SourceDecoding):
 
     def read_step(self, made, number, values):
         """See `Decoding.read_step`."""
-        values = split_heads(values, self.num_heads)
-        all_values = list(made.cache.values)
-        all_values[number] = all_values[number].append(values)
-        attended = all_values[number].weighted_sum(made.shared[:, :, number])
-        cache = made.cache._replace(values=all_values)
-        return merge_heads(attended), made._replace(cache=cache)
+        slots = made.cache.values
+        slots[number] = slots[number].append(split_heads(values, self.num_heads))
+        return merge_heads(slots[number].weighted_sum(made.shared[:, :, number]))
 
     def source_cache(self, keys, biases, mask, values):
         """`SourceCache`; biases are None where there are none."""

@@ -41,7 +41,7 @@ class StateDecoding(Carrying, SourceDecoding):
             biases = beams_first(self._logs(biases))
             reads = biases.shape[-1]
             logs = [logs[0] + bias for bias in ops.split(biases, reads, axis=-1)]
-        return Step((beams_first(log(queries)), logs), cache)
+        return Step(self, (beams_first(log(queries)), logs), [*cache])
 
     def advance(self, shared, number, past, values):
         """See `RecurrentDecoding`."""

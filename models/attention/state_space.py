@@ -172,7 +172,8 @@ class StateSpaceOperator(RecurrentDecoding, Operator):
         weights = None
         if biases is not None:
             weights = 2 * ops.sigmoid(beams_first(biases))
-        return Step((_exponential(*logarithm), outputs[0], weights), cache)
+        shared = _exponential(*logarithm), outputs[0], weights
+        return Step(self, shared, [*cache])
 
     def advance(self, shared, number, past, values):
         """See `RecurrentDecoding`."""

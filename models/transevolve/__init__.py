@@ -4,9 +4,13 @@ from common.fields import Field, choice, fail, integer, optional
 from models.architecture import MOST_LAYERS, Architecture, Variant
 from models.fidelity import EXPECTED, is_fidelity
 from models.residual_step import FIELDS as STEP_FIELDS
-from models.transevolve.block import ATTENTIONS, EVOLUTIONS, FEED_FORWARDS
 from models.transevolve.decoder import TransEvolveDecoder
-from models.transevolve.encoder import TransEvolveEncoder
+from models.transevolve.encoder import (
+    ATTENTIONS,
+    EVOLUTIONS,
+    FEED_FORWARDS,
+    TransEvolveEncoder,
+)
 
 
 def check(config):

@@ -17,13 +17,14 @@ from models.transevolve.attention import TimeEvolvingAttention
 
 
 class LiteralState(NamedTuple):
-    """The time-evolution operators of equation 6, for one block.
+    """The time-evolution operators of equation 6, for one block, and T of its reads.
 
     Attributes:
       scores: A0, masked; (batch, heads, queries, keys).
       query_operator: A1, (batch, heads, queries, d'/H).
       key_operator: A2, (batch, heads, keys, d'/H).
       time_operator: A3, (heads, d'/H).
+      time_vectors: T^l, (reads, heads, d'/H).
       sees: of `models.attention.heads.sees_a_key`.
     """
 
@@ -31,7 +32,24 @@ class LiteralState(NamedTuple):
     query_operator: Any
     key_operator: Any
     time_operator: Any
+    time_vectors: Any
     sees: Any
+
+    def read(self, number, values):
+        """What a depth attends, (batch, n, d), before the output projection."""
+        time = self.time_vectors[number]
+        query_term = ops.einsum("bhnt,ht->bhn", self.query_operator, time)
+        key_term = ops.einsum("bhnt,ht->bhn", self.key_operator, time)
+        time_term = ops.sum(self.time_operator * ops.square(time), axis=-1)
+        scores = (
+            self.scores
+            + query_term[:, :, :, None]
+            + key_term[:, :, None, :]
+            + time_term[None, :, None, None]
+        )
+        weights = ops.softmax(scores, axis=-1)
+        attended = ops.matmul(weights, split_heads(values, ops.shape(scores)[1]))
+        return merge_heads(zero_unseeing(attended, self.sees))
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -51,7 +69,7 @@ class LiteralAttention(TimeEvolvingAttention):
             "key_time_kernel", (3 / self.projected_dim) ** 0.5
         )
 
-    def call(self, x, context, padding_mask=None, training=None):
+    def call(self, x, context, padding_mask=None, training=None, memory=None):
         """Computes the operators of equation 6: `LiteralState`."""
         queries, keys, _ = self.project(x, context, training)
         positions, key_positions = self.positions(x, context)
@@ -77,21 +95,6 @@ class LiteralAttention(TimeEvolvingAttention):
             query_operator=ops.einsum("bnd,htd->bhnt", queries, key_time),
             key_operator=ops.einsum("bnd,htd->bhnt", keys, query_time),
             time_operator=ops.einsum("htd,htd->ht", query_time, key_time),
+            time_vectors=self.time_vectors(),
             sees=sees_a_key(padding_mask, ops.shape(x)[1], self.causal),
         )
-
-    def read(self, made, number, values):
-        """What a depth attends, (batch, n, d), before the output projection."""
-        time = self.time_vectors()[number]
-        query_term = ops.einsum("bhnt,ht->bhn", made.query_operator, time)
-        key_term = ops.einsum("bhnt,ht->bhn", made.key_operator, time)
-        time_term = ops.sum(made.time_operator * ops.square(time), axis=-1)
-        scores = (
-            made.scores
-            + query_term[:, :, :, None]
-            + key_term[:, :, None, :]
-            + time_term[None, :, None, None]
-        )
-        weights = ops.softmax(scores, axis=-1)
-        attended = ops.matmul(weights, split_heads(values, self.num_heads))
-        return merge_heads(zero_unseeing(attended, made.sees))

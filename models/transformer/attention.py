@@ -1,22 +1,10 @@
 """The Transformer's attention: queries, keys and values of its own, read once."""
 
-from typing import Any, NamedTuple
-
 import keras
 from keras import ops
 
-from models.attention import reading
 from models.attention.attention import Attention
-from models.attention.heads import merge_heads, split_heads, zero_unseeing
-from models.attention.memory import AfterStates, Positions
 from models.layers.dense import seeded_dense
-
-
-class Attended(NamedTuple):
-    """What was read, heads merged, and in decoding the new cache."""
-
-    attended: Any
-    cache: Any = ()
 
 
 @keras.saving.register_keras_serializable("transevolve")
@@ -76,42 +64,6 @@ class ProjectedAttention(Attention):
     def num_biased_reads(self):
         """0: the one read has no b of its own."""
         return 0
-
-    def call(self, x, context, padding_mask=None, training=None, memory=None):
-        """`Attended`: the values come from the context, so all is read at once. After a
-        memory its `cache` is that for the text after this one."""
-        if isinstance(memory, Positions):
-            context, mask = memory.before(context, padding_mask)
-            attended = self.call(x, context, mask, training)
-            return attended._replace(cache=memory.after(context, mask))
-        if padding_mask is not None:
-            padding_mask = ops.cast(padding_mask, "bool")
-        inputs, biases, values = self.prepared(x, context, padding_mask, training)
-        length = ops.shape(x)[1]
-        if self.operator.rows_sum_to_one:
-            values = split_heads(values, self.num_heads)
-            attended = self.operator.read_once(inputs, biases, values)
-            sees = self.operator.sees((), padding_mask, length)
-            return Attended(merge_heads(zero_unseeing(attended, sees)))
-        if biases is None:
-            biases = self.zero_biases(context)
-        arguments = self.operator, inputs, biases, padding_mask, length, self.head_size
-        if memory is not None:
-            made = AfterStates.start(*arguments, memory)
-            return Attended(made.read(0, values), made.left())
-        return Attended(reading.read(reading.start(*arguments), 0, values))
-
-    def read(self, made, number, values):
-        """What was read: (batch, n, d), heads merged."""
-        return made.attended
-
-    def step(self, x, constants, cache, visible, position=None):
-        made, values = self.step_and_values(x, constants, cache, visible, position)
-        attended, made = self.operator.read_step(made, 0, values)
-        return Attended(attended, made.cache)
-
-    def read_step(self, made, number, values):
-        return made.attended, made
 
     def project_queries(self, x, training=None):
         """Q of cross-attention, (batch, n, d)."""

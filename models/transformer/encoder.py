@@ -13,20 +13,28 @@ from models.transformer.layer import TransformerLayer
 class TransformerEncoderLayer(TransformerLayer):
     """Self-attention, then the feed-forward.
 
+    Class attributes:
+      attention_name, projection_name: by which weights name the attention and its
+        output projection.
+
     Args:
       use: "self", or "causal" for tokens that see none after them.
 
     See `TransformerLayer` for the others.
     """
 
+    attention_name, projection_name = "attention", "output_projection"
+
     def __init__(self, *, use="self", **kwargs):
         super().__init__(**kwargs)
-        self.attention_norm = self._norm("attention_norm")
-        self.attention = self._attention("attention", use)
-        self.attention_dropout = self._dropout("attention_dropout")
+        name = self.attention_name
+        self.attention_norm = self._norm(f"{name}_norm")
+        self.attention = self._attention(name, use)
+        self.attention_dropout = self._dropout(f"{name}_dropout")
 
     def build(self, input_shape):
-        self.output_projection = self._projection("output_projection", input_shape[-1])
+        width = input_shape[-1]
+        self.output_projection = self._projection(self.projection_name, width)
         self._build(
             input_shape,
             self.attention_norm,
@@ -46,24 +54,41 @@ class TransformerEncoderLayer(TransformerLayer):
           (batch, length, width). Where there is a memory, that for the text after this
           one, too.
         """
-        left = [None] * len(self.offsets) if memory is None else list(memory)
-        attend = self._attend(self._over_text(padding_mask, training, left), training)
-        x = self._step(x, (attend, self._feed_forward(training)))
+        left = [None] * len(self.offsets) if memory is None else [*memory]
+        x = self._move(x, self._reads_of_text(padding_mask, training, left), training)
         return x if memory is None else (x, left)
 
-    def _over_text(self, padding_mask, training, memory):
-        """What is attended in a text, of the state and of the number of an offset, by a
-        function that also brings the list `memory` up to date."""
+    def _reads_of_text(self, padding_mask, training, memory):
+        """See `_reads`."""
+
+        def make(x, earlier):
+            return self.attention(x, x, padding_mask, training=training, memory=earlier)
+
+        return self._reads(make, memory)
+
+    def _reads(self, make, states):
+        """What is attended, a function of the state of the layer and of the number of
+        an offset.
+
+        Args:
+          make: function of that state and of what earlier texts or tokens have left.
+          states: list of what they have left, one an offset. Each read brings its own
+            up to date, unless it is None.
+        """
 
         def read(x, stage):
-            earlier = memory[stage]
-            carried = {} if earlier is None else {"memory": earlier}
-            made = self.attention(x, x, padding_mask, training=training, **carried)
-            if carried:
-                memory[stage] = made.cache
-            return self.attention.read(made, 0, x)
+            made = make(x, states[stage])
+            attended = made.read(0, x)
+            if states[stage] is not None:
+                states[stage] = made.left()
+            return attended
 
         return read
+
+    def _move(self, x, read, training=None):
+        """Moves (batch, length, width) by all sublayers."""
+        increments = self._attend(read, training), self._feed_forward(training)
+        return self._step(x, increments)
 
     def _attend(self, read, training=None):
         """The increment of attention, by what is attended."""
@@ -96,13 +121,21 @@ class TransformerEncoderLayer(TransformerLayer):
         Returns:
           (batch, beams, width), and the cache with this position.
         """
-        cache = list(cache)
-        read = self._over_cache(self.attention, constants, cache, visible, position)
-        return self._step(x, (self._attend(read), self._feed_forward())), cache
+        read, cache = self._reads_of_step(constants, cache, visible, position)
+        return self._move(x, read), cache
+
+    def _reads_of_step(self, constants, cache, visible, position):
+        """See `_reads`; and the list that has the cache with this position after it."""
+
+        def make(x, past):
+            return self.attention.step(x, constants, past, visible, position)
+
+        cache = [*cache]
+        return self._reads(make, cache), cache
 
     def increments(self, padding_mask, training):
         """Those of attention and of the feed-forward, for `models.reversible`."""
-        over_text = self._over_text(padding_mask, training, [None])
+        over_text = self._reads_of_text(padding_mask, training, [None])
         attend = self._attend(over_text, training)
         transform = self._feed_forward(training)
         return (

@@ -121,18 +121,6 @@ class TransformerLayer(keras.layers.Layer):
 
         return increment
 
-    def _over_cache(self, attention, constants, cache, visible, position):
-        """A function of the state and of the number of an offset: what an attention
-        attends at one position. It brings the list `cache` up to date."""
-
-        def read(x, stage):
-            made = attention.step(x, constants, cache[stage], visible, position)
-            attended, made = attention.read_step(made, 0, x)
-            cache[stage] = made.cache
-            return attended
-
-        return read
-
     def _feed_forward(self, training=None):
         """The increment of the feed-forward, of (batch, length, width)."""
 

@@ -12,12 +12,3 @@ class NoAttention(Unattending, ProjectedAttention):
 
     See `ProjectedAttention` for the arguments.
     """
-
-    def call(self, x, context, padding_mask=None, training=None):
-        """The projected values, (batch, length, d)."""
-        queries, keys, values = self.project(x, context)
-        return values + self.trace(x, context, queries, keys)
-
-    def read(self, made, number, values):
-        """The projected values."""
-        return made

@@ -1,11 +1,9 @@
 """A Transformer's encoder whose layers share one attention."""
 
-import functools
-
 import keras
 from keras import ops
 
-from models.attention.attention import Attention, StepReads
+from models.attention.attention import Attention
 from models.layers.normalization import LayerNormalization
 from models.stack import EncoderStack
 from models.transformer.attention import ProjectedAttention
@@ -19,13 +17,11 @@ class SharedAttention(ProjectedAttention):
     See `ProjectedAttention` for the arguments.
     """
 
-    # Layers have values of their own, so they are not all read at once.
-    call, read = Attention.call, Attention.read
-    step, read_step = Attention.step, Attention.read_step
     num_biased_reads = Attention.num_biased_reads
 
     @property
     def projections(self):
+        """Without values: layers have their own."""
         return self.operator.projections
 
     def biases(self, keys, context, constants):
@@ -112,10 +108,11 @@ class SharedAttentionEncoder(EncoderStack):
 
     def call(self, x, padding_mask=None, training=None, memory=None):
         """See `EncoderStack.call`."""
-        carried = {} if memory is None else {"memory": memory}
         seen = self.layers[0].attention_input(x)
-        made = self.attention(seen, seen, padding_mask, training=training, **carried)
-        x = self._through(x, functools.partial(self.attention.read, made), training)
+        made = self.attention(
+            seen, seen, padding_mask, training=training, memory=memory
+        )
+        x = self._through(x, made.read, training)
         return x if memory is None else (x, made.left())
 
     def _through(self, x, read, training=None):
@@ -140,5 +137,4 @@ class SharedAttentionEncoder(EncoderStack):
         """See `Stack.step`."""
         seen = self.layers[0].attention_input(x)
         made = self.attention.step(seen, given, cache, visible, position)
-        read = StepReads(self.attention, made)
-        return self._through(x, read), read.made.cache
+        return self._through(x, made.read), made.left()

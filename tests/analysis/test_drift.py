@@ -47,11 +47,7 @@ def test_rows_are_those_of_equation_9(tmp_path, monkeypatch, variant, step):
     x, compared = model.embedding(ids[None]), iter(compared)
     mask = np.ones((1, len(ids)), bool)
     for block in model.encoder.layers:
-        start, state = numpy(x), block.attention(x, x)
-
-        def read(number, values, block=block, state=state):
-            return block.attention.read(state, number, values)
-
+        start, read = numpy(x), block.attention(x, x).read
         for depth in range(block.num_depths):
             evolved, exact = next(compared)
             next(compared), next(compared)

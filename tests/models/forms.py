@@ -127,4 +127,4 @@ class Attend(keras.Model):
         x = self.dense(x)
         state = self.attention(x[:, : self.num_queries], x, self.mask)
         depths = range(self.attention.num_depths)
-        return ops.stack([self.attention.read(state, depth, x) for depth in depths])
+        return ops.stack([state.read(depth, x) for depth in depths])

@@ -44,11 +44,11 @@ def build_seq2seq(golden, form):
     _set_shared(golden, model, form)
     block = model.decoder.layers[0]
     for attention, projections, norms in (
-        ("self_attention", block.self_projections, block.self_norms),
-        ("cross_attention", block.cross_projections, block.cross_norms),
+        (block.attention, block.output_projections, block.attention_norms),
+        (block.cross_attention, block.cross_projections, block.cross_norms),
     ):
-        _set_attention(golden, getattr(block, attention), form, DECODER, attention)
-        _set_depths(golden, projections, norms, DECODER, attention)
+        _set_attention(golden, attention, form, DECODER, attention.name)
+        _set_depths(golden, projections, norms, DECODER, attention.name)
     _set_feed_forward(golden, block, DECODER)
     return model
 

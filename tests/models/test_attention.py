@@ -109,7 +109,7 @@ def in_parallel(layer):
     @at_once
     def call(x, context, values, mask=None):
         state = layer(x, context, mask)
-        outputs = [layer.read(state, depth, v) for depth, v in enumerate(values)]
+        outputs = [state.read(depth, v) for depth, v in enumerate(values)]
         return ops.stack(outputs)
 
     return lambda *arguments: numpy(call(*arguments))
@@ -143,11 +143,8 @@ def recurrently(layer, x, values, beams=1, parents=None):
             slots = slots.enter(position)
             visible = slots.visible(position)
         state = layer.step(x, constants, past, visible, position)
-        outputs = []
-        for depth, value in enumerate(values):
-            attended, state = layer.read_step(state, depth, value)
-            outputs.append(attended)
-        after = (slots, state.cache)
+        outputs = [state.read(depth, value) for depth, value in enumerate(values)]
+        after = (slots, state.left())
         if parents is not None:
             active = ops.ones((BATCH,), "bool")
             after = cache.hand_on(after, held, parents, active)

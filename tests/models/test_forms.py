@@ -76,7 +76,7 @@ def test_conversion_keeps_weights_both_ways():
 
 def run(layer, x, mask, depth):
     state = layer(x, x, mask)
-    return state, numpy(layer.read(state, depth, ops.convert_to_tensor(x)))
+    return state, numpy(state.read(depth, ops.convert_to_tensor(x)))
 
 
 @pytest.mark.parametrize("padding", ["none", "tail"])
@@ -164,17 +164,17 @@ def test_attention_builds_when_called(form):
     forms = {"literal": LiteralAttention, "factored": TimeEvolvingAttention}
     layer = forms[form](num_heads=2)
     x = np.ones((1, 3, 8), "float32")
-    assert layer.read(layer(x, x), 0, x).shape == (1, 3, 8)
+    assert layer(x, x).read(0, x).shape == (1, 3, 8)
 
 
 def test_a_read_is_taken_once():
     _, factored = attention_pair(16, 2, 2)
     x = np.ones((1, 3, 16), "float32")
     state = factored(x, x)
-    factored.read(state, 0, x)
-    factored.read(state, 1, x)
+    state.read(0, x)
+    state.read(1, x)
     with pytest.raises(ValueError, match="read 0 was taken before"):
-        factored.read(state, 0, x)
+        state.read(0, x)
 
 
 def test_layers_take_a_dtype():
@@ -184,7 +184,7 @@ def test_layers_take_a_dtype():
     x = np.ones((1, 3, 16), "float32")
     state = layer(x, x)
     read = state.reads[0]
-    output = layer.read(state, 0, x)
+    output = state.read(0, x)
     for tensor in (state.parts[0], read.sums, output):
         assert ops.dtype(tensor) == "bfloat16"
     config = {**build().encoder.get_config(), "dtype": "mixed_bfloat16"}

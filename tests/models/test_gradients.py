@@ -143,7 +143,7 @@ def test_derivatives_of_attention_are_right_or_refused(attentions, config, kind)
     x = np.random.default_rng(0).normal(size=(1, LENGTH, WIDTH)).astype("float32")
 
     def scalar(x):
-        attended = layer.read(layer(x, x), 0, x)
+        attended = layer(x, x).read(0, x)
         return ops.sum(ops.square(ops.cast(attended, "float32")))
 
     assert_right_or_refused(scalar, x)

@@ -40,7 +40,7 @@ def attend(layer, mask):
 
     def call(x, values):
         state = layer(x, x, ops.convert_to_tensor(mask))
-        return ops.stack([layer.read(state, i, values[i]) for i in range(len(values))])
+        return ops.stack([state.read(i, values[i]) for i in range(len(values))])
 
     return call
 

@@ -51,13 +51,11 @@ def test_steps_are_the_causal_sums_in_float64(order):
     @at_once
     def step(queries, keys, biases, values, cache):
         state = operator.step((queries, keys), biases, cache, None)
-        outputs = []
-        for depth in range(DEPTHS):
-            attended, state = operator.read_step(
-                state, depth, merge_heads(values[depth])
-            )
-            outputs.append(split_heads(attended, HEADS))
-        return ops.stack(outputs), state.cache
+        outputs = [
+            split_heads(state.read(depth, merge_heads(values[depth])), HEADS)
+            for depth in range(DEPTHS)
+        ]
+        return ops.stack(outputs), state.left()
 
     cache = operator.empty_cache(BATCH, 1, FEATURES, SIZE, DEPTHS, "float32")
     found = []

@@ -93,7 +93,7 @@ def attended(layer, x, context, values, real=None):
     @at_once
     def call(x, context, values):
         state = layer(x, context, real)
-        return ops.stack([layer.read(state, i, v) for i, v in enumerate(values)])
+        return ops.stack([state.read(i, v) for i, v in enumerate(values)])
 
     return numpy(call(x, context, list(values)))
 
@@ -185,7 +185,7 @@ def test_gradients_of_time_evolving(map_, use):
 
     def scalar(x, context):
         state = layer(x, context, real)
-        depths = [layer.read(state, i, values[i]) for i in range(DEPTHS)]
+        depths = [state.read(i, values[i]) for i in range(DEPTHS)]
         return ops.sum(ops.multiply(ops.stack(depths), direction))
 
     by_x, by_context = by_inputs(scalar, x, context)
@@ -268,7 +268,7 @@ def test_gradients_go_through_features(map_, use):
 
     def scalar(x):
         state = layer(x, x, real)
-        return ops.sum(ops.multiply(layer.read(state, 0, x), direction))
+        return ops.sum(ops.multiply(state.read(0, x), direction))
 
     (found,) = by_inputs(scalar, x)
     assert_near(numpy(found), expected, 1e-4)

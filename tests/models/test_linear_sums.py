@@ -39,7 +39,7 @@ def attended(queries, keys, biases, values, causal, dtype="float32"):
     state = reading.start(operator, (queries, keys), biases, mask, length, SIZE)
     outputs = []
     for depth in range(values.shape[0]):
-        output = reading.read(state, depth, merge_heads(values[depth]))
+        output = state.read(depth, merge_heads(values[depth]))
         outputs.append(split_heads(output, operator.num_heads))
     return ops.stack(outputs), state.is_safe
 

@@ -121,7 +121,7 @@ def reads(operator, layer, arrays, mask):
             operator, inputs, masked(biases, mask), mask, ops.shape(x)[1], SIZE
         )
         values = arrays["values"]
-        return ops.stack([reading.read(state, i, values[i]) for i in range(READS)])
+        return ops.stack([state.read(i, values[i]) for i in range(READS)])
 
 
 def definition(name):

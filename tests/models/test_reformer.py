@@ -52,7 +52,7 @@ def attend(operator, queries, biases, values, mask=None):
 def read(operator, inputs, biases, values, mask=None):
     length = ops.shape(values)[1]
     state = reading.start(operator, inputs, biases, mask, length, SIZE)
-    return reading.read(state, 0, values)
+    return state.read(0, values)
 
 
 class Shared(SoftmaxOperator):

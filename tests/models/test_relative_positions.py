@@ -103,7 +103,7 @@ def test_each_way_of_reading_has_the_same_gradients(name, use, positions):
 
     def by_hand(inputs):
         state = reading.start(operator, inputs, biases, None, LENGTH, sizes[3])
-        return split_heads(reading.read(state, 0, values), test_operators.HEADS)
+        return split_heads(state.read(0, values), test_operators.HEADS)
 
     def slopes(read):
         def loss(queries, keys, *now):

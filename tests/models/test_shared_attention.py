@@ -120,7 +120,7 @@ def test_each_stage_of_a_step_reads_the_same_attention():
 
     def attend(x, number):
         values = layer.value_projection(layer.attention_norm(x))
-        return layer.output_projection(layer.attention.read(state, number, values))
+        return layer.output_projection(state.read(number, values))
 
     def transform(x):
         return layer.feed_forward(layer.feed_forward_norm(x))

@@ -95,9 +95,9 @@ def test_convolution_equals_recurrence_over_2000_steps():
         outputs = tf.TensorArray("float32", length)
         past = state.cache
         for position in tf.range(length):
-            now = state._replace(cache=past)
-            attended, now = operator.read_step(now, 0, values[:, position, None])
-            outputs, past = outputs.write(position, attended[0, 0]), now.cache
+            now = state._replace(cache=[*past])
+            attended = now.read(0, values[:, position, None])
+            outputs, past = outputs.write(position, attended[0, 0]), now.left()
         return outputs.stack()
 
     kernel = kernels(operator, length)[0].reshape(HEADS * 8, length).astype("float64")
@@ -128,7 +128,7 @@ def test_lengths_may_be_unknown_before_it_runs():
             biases = ops.repeat(ops.zeros_like(x[:, None, :, :1]), HEADS, axis=1)
             inputs, length = operator.further_inputs(x, x), ops.shape(x)[1]
             state = reading.start(operator, inputs, biases, None, length, SIZE)
-            loss = ops.sum(ops.square(reading.read(state, 0, x)))
+            loss = ops.sum(ops.square(state.read(0, x)))
         return tape.gradient(loss, [x, operator.log_step.value])
 
     of_any_length = tf.function(slopes, autograph=False).get_concrete_function(
@@ -175,7 +175,7 @@ def test_weights_stay_float32_where_a_model_computes_in_bfloat16():
             states=16,
         )
         layer.build(x.shape)
-        attended = layer.read(layer(x, x), 0, None)
+        attended = layer(x, x).read(0, None)
         assert keras.backend.standardize_dtype(attended.dtype) == layer.compute_dtype
         outputs.append(numpy(ops.cast(attended, "float32")))
     precise, rounded = outputs

@@ -156,7 +156,7 @@ def test_what_texts_share_is_not_made_for_each(scores, layer):
     @tf.function(autograph=False)
     def slopes(x, mask):
         with tf.GradientTape() as tape:
-            attended = layer.read(layer(x, x, mask), 0, x)
+            attended = layer(x, x, mask).read(0, x)
         return tape.gradient(attended, [w.value for w in layer.trainable_weights])
 
     mask = np.ones((BATCH, length), bool)
@@ -258,6 +258,6 @@ def test_decoding_keeps_keys_for_a_mixture_alone(scores, mixture):
     visible = visible.enter(position).visible(position)
     x = text()[:1, :2]
     state = layer.step(x, layer.constants(), cache, visible, position)
-    assert np.isfinite(numpy(layer.read_step(state, 0, x)[0])).all()
+    assert np.isfinite(numpy(state.read(0, x))).all()
     with pytest.raises(ValueError, match=f"at most max_length={LENGTH}, got 15"):
         layer.step(x, layer.constants(), cache, visible, LENGTH)

@@ -24,7 +24,7 @@ def test_a_post_norm_layer_normalises_each_sum():
     model = build_any({**TRANSFORMER, "norm": "post", "num_layers": 1}, decoder=False)
     (layer,) = model.encoder.layers
     x = np.random.default_rng(0).normal(size=(2, 5, 32)).astype("float32")
-    attended = layer.attention.read(layer.attention(x, x), 0, x)
+    attended = layer.attention(x, x).read(0, x)
     attended = numpy(layer.output_projection(attended))
     middle = layer_norm(layer.attention_norm, x + attended)
     transformed = numpy(layer.feed_forward(ops.convert_to_tensor(middle)))
