@@ -11,11 +11,11 @@ from tests.models.builders import at_once, numpy
 def assert_mixed_precision_is_near(layer, mixed, x):
     """That a layer in bfloat16 with the weights of another attends nearly alike."""
     mixed.set_weights(layer.get_weights())
-    attended = mixed(x, x).attended
+    attended = mixed(x, x).read(0, None)
     assert keras.backend.standardize_dtype(attended.dtype) == "bfloat16"
     np.testing.assert_allclose(
         numpy(ops.cast(attended, "float32")),
-        numpy(layer(x, x).attended),
+        numpy(layer(x, x).read(0, None)),
         rtol=0,
         atol=0.06,
     )
@@ -27,18 +27,20 @@ def assert_dynamic_lengths_serve(layer, texts):
 
     width = texts[0].shape[-1]
     call = tf.function(
-        lambda x: layer(x, x).attended,
+        lambda x: layer(x, x).read(0, None),
         input_signature=[tf.TensorSpec((None, None, width))],
     )
     for x in texts:
-        np.testing.assert_allclose(call(x), layer(x, x).attended, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            call(x), layer(x, x).read(0, None), rtol=0, atol=1e-6
+        )
 
 
 def assert_attends_as(layer, expected, x, mask=None):
     """That a layer gives what another does, and its input the same gradient."""
 
     def attended(layer):
-        return lambda x: layer(x, x, mask).attended
+        return lambda x: layer(x, x, mask).read(0, None)
 
     assert_equal_with_gradients(attended(layer), attended(expected), numpy(x))
 

@@ -50,7 +50,7 @@ def test_a_shorter_text_takes_the_first_columns():
     shorter.set_weights([*(x[:, : LENGTH - 3] for x in projections), kernel])
     x = text(LENGTH - 3)
     np.testing.assert_array_equal(
-        numpy(longer(x, x).attended), numpy(shorter(x, x).attended)
+        numpy(longer(x, x).read(0, None)), numpy(shorter(x, x).read(0, None))
     )
 
 

@@ -53,7 +53,10 @@ def test_mixes_that_exchange_heads_exchange_what_they_attend():
     back.query_key_value.set_weights(once.query_key_value.get_weights())
     x = text()
     np.testing.assert_allclose(
-        numpy(back(x, x).attended), numpy(once(x, x).attended), rtol=0, atol=1e-6
+        numpy(back(x, x).read(0, None)),
+        numpy(once(x, x).read(0, None)),
+        rtol=0,
+        atol=1e-6,
     )
 
 
@@ -62,7 +65,7 @@ def test_a_mix_of_negative_scores_shows_nothing_that_is_hidden():
     layer = mix(make(use="causal"), negative, negative)
     x, changed = text(), numpy(text()).copy()
     changed[:, 5:] += 1
-    attended, expected = (numpy(layer(y, y).attended) for y in (changed, x))
+    attended, expected = (numpy(layer(y, y).read(0, None)) for y in (changed, x))
     np.testing.assert_allclose(attended[:, :5], expected[:, :5], rtol=0, atol=1e-6)
 
 
