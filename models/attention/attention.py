@@ -139,7 +139,14 @@ class Attention(AttentionKind, keras.layers.Layer):
 
         Args:
           size: of a head's queries and keys.
+
+        Raises:
+          ValueError: if it has weights by position, and `max_length` is None.
         """
+        if self.operator.has_weights_by_position and self.max_length is None:
+            raise ValueError(
+                "expected max_length, which weights by position need, got None"
+            )
         self.key_size = size
         self.operator.build(self, size)
         if self.operator.relative is not None:
@@ -166,6 +173,15 @@ class Attention(AttentionKind, keras.layers.Layer):
     def position_of_step(self, position):
         """That to rotate all beams of a step by; None where they are not rotated."""
         return ops.reshape(position, (1,)) if self.rotary else None
+
+    def _check_length(self, length):
+        """Raises `ValueError` for a text that is known to be longer than the weights by
+        position."""
+        if not self.operator.has_weights_by_position or not isinstance(length, int):
+            return
+        if length > self.max_length:
+            expected = f"expected at most max_length={self.max_length}"
+            raise ValueError(f"{expected}, got {length}")
 
     @property
     def num_reads(self) -> int:
@@ -231,6 +247,7 @@ class Attention(AttentionKind, keras.layers.Layer):
           reads), `MASKED` at padding; None where all are 0. Then the values that are
           projected, (batch, m, d); None if the reads have theirs.
         """
+        self._check_length(ops.shape(context)[1])
         draw = self.operator.draw(training)
         queries, keys, values = self.project(x, context, training)
         positions, key_positions = self.positions(x, context)
@@ -258,6 +275,8 @@ class Attention(AttentionKind, keras.layers.Layer):
         return Positions.empty(batch_size, span, width, reads, self.compute_dtype)
 
     def step(self, x, constants, cache, visible, position=None):
+        if position is not None:
+            self._check_length(position + 1)
         queries, keys, values = self.project(x, x)
         positions = self.position_of_step(position)
         queries = self._prepared_queries(queries, positions)

@@ -4,12 +4,7 @@ import keras
 from keras import ops
 
 from common.fields import integer
-from models.attention.heads import (
-    checked_length,
-    needed_max_length,
-    transpose,
-    transposed_times,
-)
+from models.attention.heads import transpose, transposed_times
 from models.attention.operator import Operator
 from models.seeds import derive_seed
 
@@ -29,10 +24,6 @@ class LinformerOperator(Operator):
 
     Args:
       projected_length: k.
-
-    Raises:
-      ValueError: where it is made, if the layer's `max_length` is None; where it reads,
-        if the text is longer.
     """
 
     uses = ("self",)
@@ -54,14 +45,15 @@ class LinformerOperator(Operator):
 
     def build(self, layer, size):
         """G and F, (k, max_length) each."""
-        max_length = needed_max_length(layer)
 
         def projection(name):
             seed = derive_seed(self.seed, name)
             return layer.add_weight(
                 name=name,
-                shape=(self.projected_length, max_length),
-                initializer=keras.initializers.RandomNormal(0, max_length**-0.5, seed),
+                shape=(self.projected_length, layer.max_length),
+                initializer=keras.initializers.RandomNormal(
+                    0, layer.max_length**-0.5, seed
+                ),
             )
 
         self.key_projection = projection("key_projection")
@@ -80,8 +72,7 @@ class LinformerOperator(Operator):
     def _columns(self, name, x, axis):
         """Those of a weight for the positions of x along an axis."""
         weight = getattr(self, name)
-        length = checked_length(ops.shape(x)[axis], weight.shape[1])
-        return ops.cast(weight[:, :length], x.dtype)
+        return ops.cast(weight[:, : ops.shape(x)[axis]], x.dtype)
 
     def make(self, inputs, columns):
         """softmax(Q (G K)^T), (batch, heads, n, k), and the inputs."""

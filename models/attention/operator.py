@@ -28,7 +28,7 @@ class AttentionKind:
       padding: where padding may lie, "anywhere" or "end".
       is_ordered: whether the order of keys matters, causality apart.
       has_weights_by_position: whether it has none for texts longer than its layer's
-        `max_length`, and serves no such text.
+        `max_length`. The layer then needs one, and refuses such a text.
       takes_relative_positions: whether its scores may have those of
         `models.attention.relative_positions` added.
       small: hyperparameters with which a text of 14 tokens has several of whatever it

@@ -33,9 +33,6 @@ class SinkhornOperator(DividedOperator):
       block: positions of a block.
       iterations: of rows and columns.
       temperature: the lower, the nearer R is to a permutation.
-
-    Raises:
-      ValueError: if `max_length` is not known, or a text is longer.
     """
 
     uses = ("self",)
@@ -61,8 +58,6 @@ class SinkhornOperator(DividedOperator):
 
     def build(self, layer, size):
         """Makes W, and the state of the noise: a variable, as Keras's dropout has."""
-        if layer.max_length is None:
-            raise ValueError("sinkhorn attention has weights by block: give max_length")
         width, most = layer.hidden_dim, blocks.count(layer.max_length, self.block)
         limit = (3 / width) ** 0.5 / self.block
         seed = derive_seed(self.seed, "sorting")
@@ -81,16 +76,9 @@ class SinkhornOperator(DividedOperator):
         return keys, None
 
     def further_inputs(self, x, context, mask=None, training=None):
-        """log R, float32 (batch, heads, blocks, blocks).
-
-        Raises:
-          ValueError: if the text has more blocks than `max_length` has.
-        """
+        """log R, float32 (batch, heads, blocks, blocks)."""
         x = ops.cast(x, "float32")
-        length = ops.shape(x)[1]
-        count, most = blocks.count(length, self.block), self.sorting.shape[-1]
-        if isinstance(count, int) and count > most:
-            raise ValueError(f"expected max_length of at least {length}, got less")
+        count = blocks.count(ops.shape(x)[1], self.block)
         if mask is not None:
             x = ops.where(mask[..., None], x, 0.0)
         sums = ops.sum(cut(x[:, None], count, self.block), axis=3)[:, 0]

@@ -4,8 +4,6 @@ from keras import ops
 
 from common.fields import boolean
 from models.attention.heads import (
-    checked_length,
-    needed_max_length,
     transpose,
     transposed_times,
 )
@@ -30,10 +28,6 @@ class SynthesizerOperator(SoftmaxOperator):
       scores: a key of `SCORES`.
       mixture: whether to mix.
       **hyperparameters: of the scores, those that they have.
-
-    Raises:
-      ValueError: where it is made, if the layer's `max_length` is None; where it reads,
-        if the text is longer.
     """
 
     uses = ("self", "causal")
@@ -73,7 +67,7 @@ class SynthesizerOperator(SoftmaxOperator):
 
     def build(self, layer, size):
         """Makes those of the scores, and logits of the shares, S's and Q K^T's."""
-        self.max_length = needed_max_length(layer)
+        self.max_length = layer.max_length
         add_weight = weights_of(layer, self.num_heads, self.seed)
         self.synthetic.build(add_weight, size, self.max_length)
         if self.mixture:
@@ -87,16 +81,11 @@ class SynthesizerOperator(SoftmaxOperator):
 
     def further_inputs(self, x, context, mask=None, training=None):
         """The factors of S that are not."""
-        num_keys = checked_length(ops.shape(context)[1], self.max_length)
-        return self.synthetic.by_positions(ops.shape(x)[1], num_keys, x.dtype)
+        lengths = ops.shape(x)[1], ops.shape(context)[1]
+        return self.synthetic.by_positions(*lengths, x.dtype)
 
     def inputs_of_step(self, queries, keys, x, position):
-        """Those of one row and all columns, and its position.
-
-        Raises:
-          ValueError: for a position that is known, and that no weights are for.
-        """
-        checked_length(position + 1, self.max_length)
+        """Those of one row and all columns, and its position."""
         factors = self.synthetic.by_positions(1, self.max_length, x.dtype, position)
         return self.inputs(queries, keys, (*factors, position))
 

@@ -119,6 +119,3 @@ class TokenEmbedding(keras.layers.Layer):
         # PyTorch's einsum mixes no types.
         x = ops.cast(x, self.embeddings.dtype)
         return ops.einsum("vd,bnd->bnv", self.embeddings, x)
-
-    def compute_output_shape(self, input_shape):
-        return (*input_shape, self.hidden_dim)

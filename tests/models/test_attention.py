@@ -299,8 +299,10 @@ def test_longer_texts_are_refused_where_weights_go_by_position(architecture, con
     length = 2 * MAX_LENGTH
     x, values = normal(BATCH, length, WIDTH), draw_values(depths, length)
     if kind_of(architecture, config).has_weights_by_position:
-        with pytest.raises(ValueError, match="expected .*max_length"):
+        with pytest.raises(ValueError, match=f"max_length={MAX_LENGTH}, got {length}"):
             in_parallel(layer)(x, x, values)
+        with pytest.raises(ValueError, match="expected max_length.* got None"):
+            make(architecture, config, "self", max_length=None)
     else:
         assert np.isfinite(in_parallel(layer)(x, x, values)).all()
 

@@ -54,14 +54,6 @@ def test_a_shorter_text_takes_the_first_columns():
     )
 
 
-def test_lengths_that_it_has_no_weights_for_are_refused():
-    with pytest.raises(ValueError, match="expected max_length, .*, got None"):
-        make(max_length=None)
-    layer, x = make(), text(LENGTH + 1)
-    with pytest.raises(ValueError, match=f"at most max_length={LENGTH}, got 10"):
-        layer(x, x)
-
-
 def test_sums_of_keys_are_at_first_as_large_as_keys():
     for max_length in (100, 1000):
         operator = make(max_length, 50).operator

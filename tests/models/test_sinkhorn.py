@@ -100,14 +100,6 @@ def test_noise_is_of_training_and_of_a_variable():
     np.testing.assert_array_equal(numpy(state), start)
 
 
-def test_lengths_beyond_the_longest_are_refused():
-    operator, _ = build(LENGTH, block=BLOCK)
-    with pytest.raises(ValueError, match="max_length"):
-        sorting(operator, LENGTH + 3)
-    with pytest.raises(ValueError, match="max_length"):
-        build(None)
-
-
 def test_gumbel_noise_has_its_distribution():
     operator, _ = build(64 * BLOCK, block=BLOCK, temperature=1.0)
     mean, deviation = 0.5772, np.pi / 6**0.5

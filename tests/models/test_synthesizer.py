@@ -221,15 +221,6 @@ def test_scores_vary_at_first_by_about_one(scores):
 
 
 @EACH
-def test_lengths_that_it_has_no_weights_for_are_refused(scores):
-    with pytest.raises(ValueError, match="expected max_length, .*, got None"):
-        attention(scores, max_length=None)
-    layer, x = attention(scores), text(LENGTH + 1)
-    with pytest.raises(ValueError, match=f"at most max_length={LENGTH}, got 15"):
-        layer(x, x)
-
-
-@EACH
 def test_mixed_precision_gives_nearly_the_same(scores):
     layer, mixed = attention(scores), attention(scores, dtype="mixed_bfloat16")
     assert_mixed_precision_is_near(layer, mixed, text())
