@@ -1,13 +1,61 @@
-"""What a model file says of itself."""
+"""What a model file says of itself, and how it chooses attentions by name."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from common.fields import Field
-from models.attention.attention import Attentions
+from models.attention import OPERATORS
+from models.attention.attention import Attention
 
 # A model of more takes many minutes to build and to trace, before its first update.
 MOST_LAYERS = 256
+
+
+class Attentions(NamedTuple):
+    """The attentions of a model, by name.
+
+    Attributes:
+      layer: makes and reads the operators of `OPERATORS`.
+      softmax: the name of the softmax in this model. It is what variants mean that
+        name no attention.
+      layers: further ones, of this model alone.
+    """
+
+    layer: type[Attention]
+    softmax: str = "softmax"
+    layers: Mapping[str, type[Attention]] = {}
+
+    def named(self) -> dict[str, type]:
+        """By name, the operator or the layer that states what it can do."""
+        operators = {
+            self.softmax if name == "softmax" else name: operator
+            for name, operator in OPERATORS.items()
+        }
+        return {**operators, **self.layers}
+
+    def make(self, config: Mapping, use: str = "self", **arguments) -> Attention:
+        """Makes the layer that the `model.attention` part of a config describes.
+
+        Where an operator does not serve as cross-attention, the softmax does.
+
+        Args:
+          config: `name`, and the hyperparameters of what it names.
+          use: of the layer.
+          **arguments: of `Attention`.
+
+        Raises:
+          ValueError: if there is none of that name.
+        """
+        hyperparameters = dict(config)
+        name = hyperparameters.pop("name")
+        if name not in self.named():
+            known = tuple(self.named())
+            raise ValueError(f"attention must be one of {known}, got {name!r}")
+        if name in self.layers:
+            return self.layers[name](use=use, **hyperparameters, **arguments)
+        if name == self.softmax or (use == "cross" and use not in OPERATORS[name].uses):
+            name, hyperparameters = "softmax", {}
+        return self.layer(operator=name, use=use, **hyperparameters, **arguments)
 
 
 class Variant(NamedTuple):

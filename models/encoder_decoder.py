@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
+from models.decoding_model import DecodingModel
 from models.layers.embedding import PADDING_ID
-from models.token_model import DecodingModel
 
 
 @keras.saving.register_keras_serializable("transevolve")

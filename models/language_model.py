@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from models.attention.cache import repeat
+from models.decoding_model import DecodingCache, DecodingModel
 from models.layers.adaptive_softmax import AdaptiveEmbedding
 from models.layers.embedding import PADDING_ID
-from models.token_model import DecodingCache, DecodingModel
 
 
 @keras.saving.register_keras_serializable("transevolve")

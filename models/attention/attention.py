@@ -1,7 +1,4 @@
-"""What an attention layer is: projections, and the operator made of them."""
-
-from collections.abc import Mapping
-from typing import NamedTuple
+"""An attention layer: projections, and the operator made of them."""
 
 import keras
 from keras import ops
@@ -11,13 +8,13 @@ from models.attention.heads import (
     masked,
     merge_heads,
     num_earlier,
-    rotated,
     split_heads,
     zero_unseeing,
 )
 from models.attention.memory import AfterPositions, AfterStates, Positions
 from models.attention.operator import STATES, AttentionKind
 from models.attention.relative_positions import RELATIVE_POSITIONS
+from models.attention.rotary import rotated
 from models.fidelity import official_choices
 
 
@@ -324,50 +321,3 @@ class Attention(AttentionKind, keras.layers.Layer):
         # Where they are added to scores, one for all heads will do.
         heads = 1 if self.operator.rows_sum_to_one else self.num_heads
         return ops.zeros((batch, heads, length, 1), "float32")
-
-
-class Attentions(NamedTuple):
-    """The attentions of a model, by name.
-
-    Attributes:
-      layer: makes and reads the operators of `OPERATORS`.
-      softmax: the name of the softmax in this model. It is what variants mean that
-        name no attention.
-      layers: further ones, of this model alone.
-    """
-
-    layer: type[Attention]
-    softmax: str = "softmax"
-    layers: Mapping[str, type[Attention]] = {}
-
-    def named(self) -> dict[str, type]:
-        """By name, the operator or the layer that states what it can do."""
-        operators = {
-            self.softmax if name == "softmax" else name: operator
-            for name, operator in OPERATORS.items()
-        }
-        return {**operators, **self.layers}
-
-    def make(self, config: Mapping, use: str = "self", **arguments) -> Attention:
-        """Makes the layer that the `model.attention` part of a config describes.
-
-        Where an operator does not serve as cross-attention, the softmax does.
-
-        Args:
-          config: `name`, and the hyperparameters of what it names.
-          use: of the layer.
-          **arguments: of `Attention`.
-
-        Raises:
-          ValueError: if there is none of that name.
-        """
-        hyperparameters = dict(config)
-        name = hyperparameters.pop("name")
-        if name not in self.named():
-            known = tuple(self.named())
-            raise ValueError(f"attention must be one of {known}, got {name!r}")
-        if name in self.layers:
-            return self.layers[name](use=use, **hyperparameters, **arguments)
-        if name == self.softmax or (use == "cross" and use not in OPERATORS[name].uses):
-            name, hyperparameters = "softmax", {}
-        return self.layer(operator=name, use=use, **hyperparameters, **arguments)

@@ -6,8 +6,9 @@ from keras import ops
 from common.fields import integer
 from models.attention import blocks
 from models.attention.blocks import BlockSoftmax
-from models.attention.heads import MASKED, cut, joined, sees_a_key
+from models.attention.heads import MASKED, sees_a_key
 from models.attention.operator import DividedOperator
+from models.attention.pieces import cut, joined
 from models.attention.softmax import SoftmaxOperator
 from models.seeds import derive_seed
 

@@ -3,7 +3,7 @@
 from keras import ops
 
 from common.fields import fail
-from models.attention.heads import cut, joined
+from models.attention.pieces import cut, joined
 from models.attention.softmax import SoftmaxOperator
 
 # Blocks of a text, at most: some arrays have a number for each two of them.

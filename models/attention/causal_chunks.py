@@ -6,7 +6,8 @@ array for each chunk, so time is linear in n.
 
 from keras import ops
 
-from models.attention.heads import cut, joined, transpose
+from models.attention.heads import transpose
+from models.attention.pieces import cut, joined
 
 # Positions of a chunk, at most.
 CHUNK = 128

@@ -11,12 +11,12 @@ from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
     after_earlier,
     identity,
-    joined,
     num_earlier,
     split_heads,
     transpose,
     transposed_product,
 )
+from models.attention.pieces import joined
 from models.attention.propagation import states_after, states_before, steps
 from models.layers.dense import project
 from models.seeds import derive_seed

@@ -1,6 +1,5 @@
-"""Heads, masked scores, lengths and pieces, which most mechanisms are made of."""
+"""Heads, masked scores and their products, which most mechanisms are made of."""
 
-import numpy as np
 from keras import ops
 
 # Added to the scores of keys that must not be seen; exp() of it is exactly zero.
@@ -22,34 +21,6 @@ def merge_heads(x):
     batch, num_heads, length, size = ops.shape(x)
     x = ops.einsum("bhls->blhs", x)
     return ops.reshape(x, (batch, length, num_heads * size))
-
-
-def rotated(x, positions):
-    """Rotary positions (Su et al. 2021): pairs of numbers, turned by their position.
-
-    The product of a rotated query and a rotated key depends on their distance alone.
-
-    Args:
-      x: (batch, heads, length, size), of an even size. A pair is a number of the first
-        half and one of the second.
-      positions: (length,).
-    """
-    half = x.shape[-1] // 2
-    sine, cosine = sines_and_cosines(positions, half, x.dtype)
-    first, second = x[..., :half], x[..., half:]
-    turned = first * cosine - second * sine, first * sine + second * cosine
-    return ops.concatenate(turned, axis=-1)
-
-
-def sines_and_cosines(positions, count, dtype):
-    """Of angles p / 10,000^(c / count), each (positions, count).
-
-    That is how papers have them (Vaswani et al. 2017, section 3.5). The positions that
-    TransEvolve's authors add to embeddings have other rates.
-    """
-    rates = 1e4 ** (-np.arange(count) / count)
-    angles = ops.cast(positions, "float32")[:, None] * rates.astype("float32")
-    return ops.cast(ops.sin(angles), dtype), ops.cast(ops.cos(angles), dtype)
 
 
 def is_future(num_queries, num_keys):
@@ -97,26 +68,6 @@ def after_earlier(x, num_keys):
         return x
     zeros = ops.zeros((batch, heads, before, size), x.dtype)
     return ops.concatenate([zeros, x], axis=2)
-
-
-def cut(x, count, size, filler=0):
-    """Cuts (batch, heads, length, width) into (batch, heads, count, size, width).
-
-    Args:
-      filler: at positions after the text's.
-    """
-    batch, heads, length, width = ops.shape(x)
-    missing = count * size - length
-    if not isinstance(missing, int) or missing:
-        end = ops.full((batch, heads, missing, width), filler, x.dtype)
-        x = ops.concatenate([x, end], axis=2)
-    return ops.reshape(x, (batch, heads, count, size, width))
-
-
-def joined(x, length):
-    """Inverse of `cut`: the first `length` positions."""
-    batch, heads, count, size, width = ops.shape(x)
-    return ops.reshape(x, (batch, heads, count * size, width))[:, :, :length]
 
 
 def sees_a_key(padding_mask, num_queries, causal):

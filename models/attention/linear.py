@@ -18,13 +18,13 @@ from models.attention.feature_maps import FEATURE_MAPS, variants
 from models.attention.feature_operator import FeatureOperator
 from models.attention.heads import (
     after_earlier,
-    joined,
     num_earlier,
     sees_a_key,
     transpose,
     transposed_product,
 )
 from models.attention.operator import DividedOperator
+from models.attention.pieces import joined
 from models.attention.state_decoding import StateDecoding
 
 # What K x is made of: the matrix P = phi(Q) phi(K)^T, phi(Q) times sums, or both, P

@@ -4,7 +4,8 @@ from keras import ops
 
 from common.fields import integer
 from models.attention.cache import State
-from models.attention.heads import MASKED, after_earlier, cut, joined
+from models.attention.heads import MASKED, after_earlier
+from models.attention.pieces import cut, joined
 from models.attention.slot_decoding import TokenCache
 from models.attention.softmax import SoftmaxOperator
 

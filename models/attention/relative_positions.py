@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from models.attention.heads import sines_and_cosines
+from models.attention.rotary import sines_and_cosines
 from models.gradients import custom_gradient
 from models.seeds import derive_seed
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from models.attention.causal_chunks import chunks, earlier
-from models.attention.heads import MASKED, joined, largest, transposed_product
+from models.attention.heads import MASKED, largest, transposed_product
+from models.attention.pieces import joined
 
 
 class Sums(NamedTuple):

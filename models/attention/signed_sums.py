@@ -13,11 +13,11 @@ from models.attention.causal_chunks import chunks, earlier
 from models.attention.heads import (
     MASKED,
     is_future,
-    joined,
     largest,
     transpose,
     transposed_product,
 )
+from models.attention.pieces import joined
 from models.attention.safe_sums import divided, with_ones
 from models.gradients import copies
 

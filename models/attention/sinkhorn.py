@@ -6,8 +6,9 @@ from keras import ops
 from common.fields import integer, real
 from models.attention import blocks
 from models.attention.blocks import BlockSoftmax
-from models.attention.heads import MASKED, cut, joined, largest, transpose
+from models.attention.heads import MASKED, largest, transpose
 from models.attention.operator import DividedOperator
+from models.attention.pieces import cut, joined
 from models.seeds import derive_seed
 
 

@@ -2,7 +2,7 @@
 
 import keras
 
-from models.attention.attention import Attentions
+from models.architecture import Attentions
 from models.layers.dense import FeedForward, seeded_dense
 from models.layers.normalization import LayerNormalization
 from models.residual_step import EULER, RESIDUAL_STEPS

@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from models import build_classifier
-from models.attention.heads import rotated
+from models.attention.rotary import rotated
 from models.convert import with_attention
 from models.layers.embedding import IN_ATTENTION, TokenEmbedding
 from tests.models.builders import (
