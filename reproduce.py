@@ -75,7 +75,8 @@ def main():
     mode = modes[0] if modes else None
     for name in sorted(set().union(*TAKES.values()) - TAKES[mode]):
         if flags.FLAGS[name].present:
-            beside = f"beside --{mode}" if mode else "without --table"
+            takers = (taker for taker in TAKES if name in TAKES[taker])
+            beside = f"beside --{mode}" if mode else f"without --{next(takers)}"
             raise UserError(f"--{name}: not expected {beside}")
     {
         "report": _report,
@@ -120,7 +121,7 @@ def _table():
     for sheet in reproduction.sheets():
         print(sheet.markdown())
     if failed:
-        sys.exit(f"error: {len(failed)} runs failed: {', '.join(failed)}")
+        sys.exit(f"error: {len(failed)} failed: {', '.join(failed)}")
 
 
 def _report():

@@ -63,7 +63,7 @@ def evolution(run: Run, text: str) -> Evolution:
     """Follows a text through the self-attention of a trained encoder.
 
     Args:
-      run: of a classifier or a translator.
+      run: of a model of TransEvolve.
       text: cut where the run's model cuts it.
 
     Raises:

@@ -17,7 +17,9 @@ def measure(
     tokens_per_batch: int = 4000,
     **setting,
 ) -> Iterator[dict]:
-    """Yields a row for each model and length, then the fits; arguments as for speed.
+    """Yields a row for each model and length, then the fits.
+
+    Arguments are some of those for speed.
 
     The fits are of batches with one sequence, where there are three lengths of these.
 

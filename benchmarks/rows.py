@@ -41,7 +41,7 @@ def plot(rows: list[dict], path) -> None:
     """Draws speed or memory against length, or errors, to a PNG.
 
     Raises:
-      UserError: if there was no memory for any row.
+      UserError: if no row was measured.
     """
     from reporting.plots import plot_against_length, plot_errors
 

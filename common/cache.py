@@ -25,7 +25,7 @@ logger = logging.getLogger("transevolve")
 
 
 def cached(folder: Path, make: Callable[[Path], None]) -> Path:
-    """A folder that was filled now or in an earlier run; the folder.
+    """Returns a folder that `make` has filled, now or in an earlier run.
 
     Of several processes that make it at one time, the first to be done keeps its own.
     A damaged folder is made again, and stays where that fails. Where nothing can be

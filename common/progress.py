@@ -22,7 +22,7 @@ class LinesAboveBars(logging.StreamHandler):
 def progress_bar(*iterable, **arguments) -> tqdm:
     """A tqdm bar on stderr; in a log file, a line each half minute and at the end.
 
-    A bar that is not to stay (`leave=False`) and is done sooner leaves no line.
+    A bar that is not to stay (`leave=False`) and is done in less time leaves no line.
     """
     if _is_terminal(sys.stderr):
         return tqdm(*iterable, **{"mininterval": SECONDS, **arguments})

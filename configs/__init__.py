@@ -1,1 +1,1 @@
-"""One file per task: the settings of the paper, and of a laptop."""
+"""One file per task: the settings of the papers, and of a laptop."""

@@ -21,8 +21,8 @@ class Batches:
 
     Batches to train on have `for_training(seed, first_batch=0)`. It returns an endless
     `tf.data.Dataset`, of which epoch e is shuffled by (seed, e), a non-negative
-    integer. `first_batch` counts over all epochs: a run that goes on sees what it would
-    have seen.
+    integer, unless it has the order of a text. `first_batch` counts over all epochs: a
+    run that goes on sees what it would have seen.
 
     Batches to evaluate on have `for_evaluation()`. It returns a `tf.data.Dataset` of
     every example once.

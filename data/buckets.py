@@ -36,9 +36,9 @@ class Buckets:
 
     Args:
       lengths: increasing; an example belongs to the first that holds it.
-      batch_size: rows of every batch; or, with the unit "tokens", of all buckets alike
-        the most tokens of a side: length n has batch_size // n rows, at least one,
-        and a multiple of 8 where there are more than 8.
+      batch_size: rows of every batch. With the unit "tokens" it is how many tokens of a
+        side a batch has at most: length n has batch_size // n rows, at least one, and a
+        multiple of 8 where there are more than 8.
       batch_unit: "sentences" or "tokens".
 
     Attributes:

@@ -114,7 +114,7 @@ def tokenized(config, tokenizer, split: str) -> tuple[PackedRows, dict[str, int]
       config, tokenizer, split: see `TokenStream`.
 
     Returns:
-      The rows; and how many there are and were left out, in words. The counts of plain
+      The rows; and {what: how many there are, or were left out}. The counts of plain
       text have "words".
 
     Raises:
@@ -225,7 +225,8 @@ class StreamedBatches(Batches):
 
     @contextmanager
     def own_errors(self):
-        """Raises the `DataError` that ended a dataset instead of TensorFlow's error.
+        """Raises the error that ended a dataset, a `DataError` as a rule, instead of
+        TensorFlow's.
 
         At the end, logs what has been read and left out, if no epoch has ended.
         """

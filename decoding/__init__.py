@@ -1,1 +1,1 @@
-"""Beam search, and translating text with a trained model."""
+"""Beam search, translating, BLEU, and continuing a text."""

@@ -67,7 +67,7 @@ def write(
       weights: which of the run's, in words.
       dtype: of the stored weights.
       measured: from `read_results`.
-      validation: {score: [before, after]} of rounding the weights to it.
+      validation: {score: [before, after]} of rounding the weights to that dtype.
     """
     config, data = run.config, run.config.data
     stored = sum(math.prod(weight.shape) for weight in text_model.weights)

@@ -20,8 +20,8 @@ class TextModel(tf.Module, ABC):
 
     A subclass has a method made by `export.signatures.signature` for each of its
     `signatures`, which returns a dict of tensors. All but "encode" return `truncated`,
-    too, bool [batch]: whether the model has seen the beginning of a text only. Where
-    not every text is an input, they return `error`, too, string [batch]: what was
+    too, bool [batch]: whether the model has seen a part of a text only. Where not
+    every text is an input, they return `error`, too, string [batch]: what was
     expected and found, empty for an input.
 
     Only what the functions need is kept: the model's weights, without what trains them.

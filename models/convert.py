@@ -12,7 +12,7 @@ def with_attention(model: keras.Model, name: str, **hyperparameters) -> keras.Mo
     Weights that a mechanism calls inert are dropped, or fresh as initialised.
 
     Args:
-      model: a built `SequenceClassifier` or `EncoderDecoder`.
+      model: a built `models.token_model.TokenModel`.
       name: of a mechanism that serves its architecture.
       **hyperparameters: of the mechanism.
 
@@ -26,8 +26,8 @@ def fold_rotations(model: keras.Model) -> keras.Model:
     """Returns the model for inference with every rotation layer folded to a kernel.
 
     Args:
-      model: a built `SequenceClassifier` or `EncoderDecoder`; returned as it is if it
-        has no rotation layers.
+      model: a built `models.token_model.TokenModel`; returned as it is if it has no
+        rotation layers.
     """
     if not _has_rotations(model):
         return model

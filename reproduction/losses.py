@@ -37,6 +37,10 @@ def against_time(runs: list[Run]) -> dict[str, list[tuple[float, float]]]:
             raise UserError(
                 f"--workdir={run.workdir}: expected validations, found none"
             )
+        if any(row.get("loss") is None for row in rows):
+            raise UserError(
+                f"--workdir={run.workdir}: expected a loss of each validation"
+            )
         validations[run_name(run)] = [(row["step"], row["loss"]) for row in rows]
     updates = {run_name(run): task_updates(run.task, UPDATES_PER_ROUND) for run in runs}
     seconds = interleave(updates, ROUNDS, "timing updates")

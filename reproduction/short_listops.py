@@ -36,7 +36,7 @@ logger = logging.getLogger("transevolve")
 
 
 def compare(output, names: list[str] | None = None) -> tuple[str, bool]:
-    """Trains, evaluates and times variants; finished parts are not done again.
+    """Trains, evaluates and times variants. Finished runs are not trained again.
 
     Several processes may share the folder: each trains what no other does.
 

@@ -123,6 +123,8 @@ def check(config: ConfigDict) -> None:
     task.check(config)
     models.check(config)
     getattr(dataset, "check", lambda config: None)(config.data)
+    if not config.train.get("epochs") and not config.train.get("steps"):
+        fail("train.steps", "a number without train.epochs", None)
     if config.train.get("schedule") and not config.train.steps:
         expected = f"a number beside train.schedule={config.train.schedule}"
         fail("train.steps", expected, config.train.steps)

@@ -1,7 +1,7 @@
 """Where a run is, weights apart, and the kinds of its checkpoints."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,9 +41,7 @@ class RunState:
 
     def numbers(self) -> dict:
         """All but the carried state, for JSON."""
-        fields = asdict(self)
-        del fields["carried"]
-        return fields
+        return {name: x for name, x in vars(self).items() if name != "carried"}
 
     @classmethod
     def from_numbers(cls, fields: dict, carried: Sequence[np.ndarray] = ()):

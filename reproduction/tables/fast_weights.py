@@ -13,7 +13,7 @@ from reproduction.sheet import DEVIATIONS, Column, Sheet
 TRANSLATION = "translation"
 # {(table, task of `Scale.fast_weights`): {variant and options: published figures}}
 PUBLISHED = {("1", TRANSLATION): FAST_WEIGHT_BLEU, **FAST_WEIGHT_PERPLEXITY}
-# Nobody else has these, which stand beside table 2.
+# Nobody has published figures of these, which stand beside table 2.
 BESIDE = [f"transevolve-fullff-1{ending}" for ending in ("", "-linear", "-delta")]
 OPTIONS = {
     "normalised": {"model.attention.attention_normalisation": True},

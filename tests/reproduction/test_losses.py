@@ -70,6 +70,9 @@ def test_a_run_without_validations_or_of_other_data_is_named(folder, tmp_path):
     empty = open_run(folder, tmp_path / "empty", [], variant="transformer")
     with pytest.raises(UserError, match="empty: expected validations, found none"):
         losses.against_time([run, empty])
+    bare = open_run(folder, tmp_path / "bare", [(20, None)], variant="transformer")
+    with pytest.raises(UserError, match="bare: expected a loss of each validation"):
+        losses.against_time([run, bare])
     other = open_run(
         folder, tmp_path / "bytes", variant="transformer", **{"data.tokenizer": "bytes"}
     )

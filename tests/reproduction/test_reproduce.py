@@ -237,7 +237,7 @@ def test_a_run_whose_log_lost_its_end_has_not_finished(copied, made, tmp_path):
         report(path.parent)
     flags = arguments(made, "4", f"^{one.name}", output=tmp_path / "output")
     result = forked.run("reproduce.py", flags)
-    assert scripts.last_line(result) == f"error: 1 runs failed: {one.name}"
+    assert scripts.last_line(result) == f"error: 1 failed: {one.name}"
     assert f"damaged, so the run is taken up again: {reason}" in result.stderr
     page = (folder.results / "report.html").read_text()
     assert f"The run {one.name} is left out: {reason}" in page
@@ -359,6 +359,7 @@ def test_a_job_that_is_locked_is_put_off():
     "flags, message",
     [
         (["--seeds=3"], "--seeds: not expected without --table"),
+        (["--workdir=x"], "--workdir: not expected without --figure"),
         (["--table=3", "--text=x"], "--text: not expected beside --table"),
         (["--table=3", "--only=("], "--only=(: expected a regular expression, found"),
         (["--table=3", "--only=agnews"], "--only=agnews: expected a pattern that is"),

@@ -54,6 +54,14 @@ def test_a_cosine_needs_the_number_of_steps():
     configuration.check(config)
 
 
+def test_a_run_needs_an_end():
+    config = listops.get_config()
+    config.train.epochs = None
+    message = "--config.train.steps: expected a number without train.epochs, found None"
+    with pytest.raises(UserError, match=message):
+        configuration.check(config)
+
+
 @pytest.mark.parametrize(
     "schedule", [WarmupSchedule(0.5, 256, 8000), CosineSchedule(0.1, 20, 500)]
 )

@@ -1,1 +1,1 @@
-"""What is TensorFlow's alone: updates, evaluation, strategies, checkpoints."""
+"""What TensorFlow does: updates, evaluation, strategies, and all checkpoints."""

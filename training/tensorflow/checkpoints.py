@@ -74,7 +74,7 @@ class Checkpoints:
     Args:
       workdir: of the run.
       model: what evaluation needs.
-      optimizer: None where nothing is trained; only then may it be missing.
+      optimizer: None where nothing is trained. Only then may checkpoints lack one.
       keep: how many of `last/` to keep.
       unused: names of weights that a checkpoint may have and the model has not.
     """
