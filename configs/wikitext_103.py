@@ -7,7 +7,8 @@
 The data is downloaded, or read from a folder of wiki.{train,valid,test}.tokens that
 --config.data.dir gives. Segments remember nothing of those before, unless
 --config.data.memory=True and --config.model.positions=none. Evaluation goes by a window
-that slides, as theirs.
+that slides, as theirs. It has no memory, so with one give
+--config.decode.sliding_window=False, too.
 
 `small`: width 128, 8 heads, segments of 256 words. `medium`: width 256, segments of
 384. Both have 16 layers, or depths in all blocks of TransEvolve. A Transformer
