@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks.timing import interleave
 from benchmarks.updates import task_updates
+from data.tokenizers import make_tokenizer
 from tasks import TASKS
 from training import config as configuration
 
@@ -34,7 +35,7 @@ def measure(config, rounds: int = 5) -> Iterator[dict]:
     """
     configuration.check(config)
     kind = TASKS[config.kind]
-    tokenizer = kind.make_tokenizer(config)
+    tokenizer = make_tokenizer(config.data)
     rates = {}
     with tempfile.TemporaryDirectory() as cache:
         with config.unlocked():

@@ -6,6 +6,7 @@ import numpy as np
 
 from common.errors import UserError
 from common.progress import progress_bar
+from data.tokenizers import make_tokenizer
 from tasks import TASKS
 from tasks.language_modelling import LanguageModellingTask
 from training import config as configuration
@@ -98,7 +99,7 @@ def measure(config) -> Iterator[dict]:
     kind = TASKS[config.kind]
     if not issubclass(kind, LanguageModellingTask):
         raise UserError(f"--config: expected language modelling, found {config.kind}")
-    task = kind(config, kind.make_tokenizer(config))
+    task = kind(config, make_tokenizer(config.data))
     tokens, size = task.data.text("train").tokens, task.tokenizer.vocabulary_size
     asked = [("validation", ORDER), *(("test", n) for n in range(1, ORDER + 1))]
     for split, order in progress_bar(asked, desc="n-grams", unit=" models"):

@@ -3,10 +3,9 @@
 `DATASETS` has all of them, by the name that `data.dataset` gives. To add one, write its
 module in `data/datasets/` and name it here. The module has:
 
-- `KIND`: one of `data.rows.KINDS`, what a row is.
+- `KIND`: "classification", "parallel_text" or "plain_text", what a row is.
 - `SPLITS`: out of "train", "validation" and "test". A classification dataset may lack
   "validation", which is then cut from "train".
-- `SOURCES`: what `data.source` may be, the usual first.
 - `TOKENIZERS`: what `data.tokenizer` may be, the usual first.
 - `FIELDS`: {name: `common.fields.Field`} of the `data` part of a config, `source` among
   them. `FIELDS` below are those of every dataset. Each tokenizer, and the class that

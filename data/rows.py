@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from common.errors import UserError
 
-KINDS = ("classification", "parallel_text", "plain_text")
-
 
 class Example(NamedTuple):
     """Classification: a text and its class, from 0."""

@@ -12,6 +12,7 @@ from common import cli
 from common.errors import UserError
 from common.json_files import check_numbers, read_object
 from common.progress import progress_bar
+from data.tokenizers import make_tokenizer
 from models import count_parameters
 from models.fidelity import official_choices
 from reproduction.experiment import Experiment, Folder
@@ -168,7 +169,7 @@ def _costs(experiment, config, strategy):
     check(config)
     start = time.monotonic()
     kind = TASKS[config.kind]
-    task = kind(config, kind.make_tokenizer(config))
+    task = kind(config, make_tokenizer(config.data))
     train, settings = task.training_batches(), config.train
     with strategy.scope():
         model = task.build_model()

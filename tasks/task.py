@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from common.fields import Field
-from data.tokenizers import make_tokenizer
 from export.text_model import TextModel
 from training.backends import Evaluator
 from training.losses import masked_sums
@@ -50,7 +49,7 @@ class Task(ABC):
     ask for nothing else, and for no task by name.
 
     Class attributes:
-      reads: the kind of dataset, of `data.rows.KINDS`.
+      reads: the kind of dataset, as `data` has them.
       unit: what there is a loss for, in the plural, e.g. "tokens".
       texts: entries of a batch that are token ids of texts of their own.
       metric: which of `Totals.metrics` picks the best checkpoint.
@@ -60,7 +59,7 @@ class Task(ABC):
 
     Args:
       config: as from a file in `configs/`.
-      tokenizer: from `make_tokenizer`, or as saved by an earlier run.
+      tokenizer: from `data.tokenizers.make_tokenizer`, or as saved by an earlier run.
     """
 
     reads: str
@@ -90,16 +89,6 @@ class Task(ABC):
     def shapes(config) -> list[tuple[int, int | None]]:
         """(rows, length) of the training batches; None where lengths are free."""
         return [(config.train.batch_size, None)]
-
-    @staticmethod
-    def make_tokenizer(config):
-        """The tokenizer that a config asks for.
-
-        Raises:
-          data.rows.DataError: if its vocabulary, or the data to learn one from,
-            cannot be had.
-        """
-        return make_tokenizer(config.data)
 
     @abstractmethod
     def build_model(self):

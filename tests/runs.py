@@ -1,5 +1,6 @@
 """Runs that nobody has trained: any weights serve to compare answers."""
 
+from data.tokenizers import make_tokenizer
 from tasks import TASKS
 from tests.models.builders import randomize
 from training import workdir as workdirs
@@ -10,7 +11,7 @@ from training.tensorflow.checkpoints import Checkpoints
 def untrained(config, workdir):
     """Makes the run of a config, with random weights, as train.py would leave it."""
     kind = TASKS[config.kind]
-    tokenizer = kind.make_tokenizer(config)
+    tokenizer = make_tokenizer(config.data)
     model = randomize(kind(config, tokenizer).build_model())
     workdir.mkdir()
     workdirs.keep(config, tokenizer, {}, workdir)

@@ -69,7 +69,6 @@ class counting:  # noqa: N801, a module in real life
 
     KIND = "plain_text"
     SPLITS = ("train", "validation", "test")
-    SOURCES = ("made",)
     TOKENIZERS = ("bytes",)
     FIELDS = {
         "source": choice("Where from.", "made"),

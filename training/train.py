@@ -12,6 +12,7 @@ import tensorflow as tf
 from common.errors import UserError
 from common.interruption import catch_signals
 from common.paths import make_path
+from data.tokenizers import make_tokenizer
 from models import count_parameters
 from tasks import TASKS
 from training import config as configuration
@@ -170,7 +171,7 @@ def _prepare(config, workdir, going_on, is_chief=True):
         stored, tokenizer = workdirs.read(workdir)
         workdirs.check_same_run(config, stored, workdir)
     else:
-        tokenizer = kind.make_tokenizer(config)
+        tokenizer = make_tokenizer(config.data)
     task = kind(config, tokenizer)
     train, validation = task.training_batches(), task.evaluation_batches("validation")
     batches = {"training": train, "validation": validation}

@@ -12,10 +12,11 @@ from data.rows import DataError, Example, bad_row
 KIND = "classification"
 CLASS_NAMES = ("World", "Sports", "Business", "Sci/Tech")
 SPLITS = ("train", "test")
-SOURCES = ("tfds", "files")
 TOKENIZERS = ("wordpiece", "bytes")
 FIELDS = {
-    "source": choice("TensorFlow Datasets, or the authors' ag_news_csv/.", *SOURCES)
+    "source": choice(
+        "TensorFlow Datasets, or the authors' ag_news_csv/.", "tfds", "files"
+    )
 }
 TFDS_NAME = "ag_news_subset"
 NUM_EXAMPLES = {"train": 120_000, "test": 7_600}

@@ -17,9 +17,10 @@ from data.rows import DataError, Example, bad_row
 KIND = "classification"
 CLASS_NAMES = ("negative", "positive")
 SPLITS = ("train", "test")
-SOURCES = ("tfds", "files")
 TOKENIZERS = ("wordpiece", "bytes")
-FIELDS = {"source": choice("TensorFlow Datasets, or the authors' aclImdb/.", *SOURCES)}
+FIELDS = {
+    "source": choice("TensorFlow Datasets, or the authors' aclImdb/.", "tfds", "files")
+}
 TFDS_NAME = "imdb_reviews"
 LAYOUT = "the folder aclImdb/ or its .tar.gz"
 FOLDERS = ("neg", "pos")

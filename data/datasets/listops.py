@@ -24,10 +24,9 @@ KIND = "classification"
 CLASS_NAMES = tuple("0123456789")
 SYMBOLS = (*CLASS_NAMES, *OPERATORS, "]")
 SPLITS = ("train", "validation", "test")
-SOURCES = ("generate", "files")
 TOKENIZERS = ("symbols", "bytes")
 FIELDS = {
-    "source": choice("Made here, or the benchmark's basic_*.tsv.", *SOURCES),
+    "source": choice("Made here, or the benchmark's basic_*.tsv.", "generate", "files"),
     "min_length": integer(
         "Expressions have more symbols than this, and less than max_length.", minimum=0
     ),

@@ -11,10 +11,11 @@ from data.rows import DataError, Pair, bad_row
 
 KIND = "parallel_text"
 SPLITS = ("train", "validation", "test")
-SOURCES = ("tfds", "files")
 TOKENIZERS = ("subwords",)
 FIELDS = {
-    "source": choice("TensorFlow Datasets, or NAME.LANGUAGE[.gz] files.", *SOURCES),
+    "source": choice(
+        "TensorFlow Datasets, or NAME.LANGUAGE[.gz] files.", "tfds", "files"
+    ),
     "tfds_name": optional(text("The translation dataset of TFDS.")),
     "source_language": text("What to translate from, as files and TFDS call it."),
     "target_language": text("What to translate to, as files and TFDS call it."),

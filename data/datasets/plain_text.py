@@ -9,10 +9,9 @@ from data.rows import DataError, Line
 
 KIND = "plain_text"
 SPLITS = ("train", "validation", "test")
-SOURCES = ("files",)
 TOKENIZERS = ("words", "subwords", "bytes")
 FIELDS = {
-    "source": choice("NAME[.gz] files.", *SOURCES),
+    "source": choice("NAME[.gz] files.", "files"),
     "train_name": text("NAME of the training file."),
     "validation_name": text("NAME of the validation file."),
     "test_name": text("NAME of the test file."),

@@ -11,12 +11,11 @@ from data.datasets import plain_text
 
 KIND = "plain_text"
 SPLITS = ("train", "validation", "test")
-SOURCES = ("files",)
 TOKENIZERS = plain_text.TOKENIZERS
 FIELDS = {
     "source": choice(
         "The files wiki.{train,valid,test}.tokens, of data.dir or else downloaded.",
-        *SOURCES,
+        "files",
     )
 }
 # Where its first author keeps what the paper's address had.

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.updates import task_updates
 from configs.published import ACCURACY
+from data.tokenizers import make_tokenizer
 from models import variants
 from reproduction import short_listops
 from reproduction.experiment import Experiment, Folder
@@ -69,7 +70,7 @@ def test_runs_of_before_are_compared(tmp_path, compare, accuracy, learned):
         one = short_listops.LISTOPS._replace(variant=variant)
         workdir, config = folder.workdir(one), folder.config(one)
         (workdir / "results").mkdir(parents=True)
-        tokenizer = TASKS[config.kind].make_tokenizer(config)
+        tokenizer = make_tokenizer(config.data)
         workdirs.keep(config, tokenizer, {"training": 1, "validation": 1}, workdir)
         result = {"accuracy": accuracy, "loss": 1.0, "parameters": parameters}
         (workdir / "results/test.json").write_text(json.dumps(result))
@@ -107,7 +108,7 @@ def test_a_training_step_is_what_is_timed(tmp_path):
         Shallow("listops", "listops", "laptop", TINY, variant="transformer")
     )
     kind = TASKS[config.kind]
-    step = task_updates(kind(config, kind.make_tokenizer(config)), 1)
+    step = task_updates(kind(config, make_tokenizer(config.data)), 1)
     assert np.isfinite(step().loss)
 
 

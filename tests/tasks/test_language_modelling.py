@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
+from data.tokenizers import make_tokenizer
 from evaluation.run import load_run
 from tasks import TASKS
 from tests import plain_text
@@ -22,7 +23,7 @@ def make_task(folder, **changes):
     config = plain_text.config(folder, **changes)
     configuration.check(config)
     kind = TASKS[config.kind]
-    return kind(config, kind.make_tokenizer(config))
+    return kind(config, make_tokenizer(config.data))
 
 
 @pytest.fixture(scope="module")

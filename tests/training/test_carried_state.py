@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from data.tokenizers import make_tokenizer
 from evaluation.evaluate import evaluate
 from evaluation.run import load_run
 from export.saved_model import export
@@ -30,7 +31,7 @@ def make_config(**changes):
 def make_task(**changes):
     config = make_config(**changes)
     task = toys.NextByteOfSegmentTask
-    return task(config, task.make_tokenizer(config))
+    return task(config, make_tokenizer(config.data))
 
 
 def trained(steps, **changes):

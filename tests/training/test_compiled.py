@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+from data.tokenizers import make_tokenizer
 from decoding.translation import search
 from models import can_decode, can_encode, can_model_language, variant_config
 from models.convert import fold_rotations
@@ -39,7 +40,7 @@ def only_models_language(config):
 
 def open_task(config):
     kind = TASKS[config.kind]
-    return kind(config, kind.make_tokenizer(config))
+    return kind(config, make_tokenizer(config.data))
 
 
 def check_steps(task):

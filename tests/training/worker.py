@@ -12,6 +12,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import tensorflow as tf  # noqa: E402
 
+from data.tokenizers import make_tokenizer  # noqa: E402
 from models import build_classifier  # noqa: E402
 from tasks import TASKS  # noqa: E402
 from tests.scripts import listops_config  # noqa: E402
@@ -21,7 +22,7 @@ from training.tensorflow.trainer import Trainer  # noqa: E402
 strategy = make_strategy("multi_worker")
 config = listops_config(sys.argv[1])
 kind = TASKS[config.kind]
-task = kind(config, kind.make_tokenizer(config))
+task = kind(config, make_tokenizer(config.data))
 with strategy.scope():
     model = build_classifier({**config.model, "dropout": 0.5}, 16, 10)
 trainer = Trainer(model, task, config.train, strategy)
