@@ -168,12 +168,11 @@ class Retrieval(keras.layers.Layer):
         one_hot_values = ops.one_hot(values, self.symbols)  # zeros at the padding
         length = pairs.shape[1]
         mask = ops.broadcast_to(ops.arange(length) < length - count, pairs.shape[:2])
-        draw = operator.draw(training)
         key_vectors, context = ops.split(pairs, [KEY_SIZE], axis=-1)
         further = operator.further_inputs(context[:, -count:], context, mask, training)
         query_vectors, key_vectors = query_vectors[:, None], key_vectors[:, None]
-        of_queries = operator.prepare_queries(query_vectors, self.scale, draw)
-        features, logs = operator.prepare_keys(key_vectors, self.scale, mask, draw)
+        of_queries = operator.prepare_queries(query_vectors, self.scale)
+        features, logs = operator.prepare_keys(key_vectors, self.scale, mask)
         if self.memory.is_bounded:
             of_pairs = (features, *further, one_hot_values[:, None])
             of_pairs = (x[:, 0, : length - count] for x in of_pairs)
@@ -190,8 +189,10 @@ class Retrieval(keras.layers.Layer):
         answers = state.read(0, one_hot_values)
         if self.adds_epsilon:
             # Other maps have sums beside which so little is nothing.
-            log_sum = self._log_sum(query_vectors, features, logs, mask, draw)
+            log_sum = self._log_sum(query_vectors, features, logs, mask)
             answers *= ops.sigmoid(log_sum - math.log(EPSILON))[:, 0]
+        if training:
+            operator.count_pass()
         return answers
 
     def _projected(self, keys, values, queries):
@@ -209,10 +210,10 @@ class Retrieval(keras.layers.Layer):
         symbols = ops.matmul(self.embedding, kernel) + bias
         return pairs, ops.take(symbols, queries, axis=0)
 
-    def _log_sum(self, queries, keys, logs, mask, draw):
+    def _log_sum(self, queries, keys, logs, mask):
         """The logarithm of what a read is divided by, (batch, 1, n, 1), of features of
         keys and the logarithms of their factors."""
-        queries, of_queries = self.operator.feature_map.keys(queries, draw)
+        queries, of_queries = self.operator.feature_map.keys(queries)
         if logs is None:  # of the delta rule, by whose sums keys are divided before
             return of_queries + ops.log(ops.sum(queries, axis=-1, keepdims=True))
         products = ops.log(ops.matmul(queries, transpose(keys)))

@@ -245,13 +245,14 @@ class Attention(AttentionKind, keras.layers.Layer):
           projected, (batch, m, d); None if the reads have theirs.
         """
         self._check_length(ops.shape(context)[1])
-        draw = self.operator.draw(training)
         queries, keys, values = self.project(x, context, training)
         positions, key_positions = self.positions(x, context)
-        queries = self._prepared_queries(queries, positions, draw)
+        queries = self._prepared_queries(queries, positions)
         keys, biases = self._keys_and_biases(
-            keys, context, self.constants(), key_positions, mask, draw
+            keys, context, self.constants(), key_positions, mask
         )
+        if training:
+            self.operator.count_pass()
         further = self.operator.further_inputs(x, context, mask, training)
         return self.operator.inputs(queries, keys, further), biases, values
 
@@ -294,21 +295,19 @@ class Attention(AttentionKind, keras.layers.Layer):
         queries = self._prepared_queries(self.project_queries(x))
         return self.operator.read_source(queries, cache)
 
-    def _prepared_queries(self, queries, positions=None, draw=None):
+    def _prepared_queries(self, queries, positions=None):
         """Queries by head, as an operator is made of them; None for one that is not."""
         if queries is None:
             return None
         queries = self.by_head(queries, positions)
-        return self.operator.prepare_queries(queries, self.scale, draw)
+        return self.operator.prepare_queries(queries, self.scale)
 
-    def _keys_and_biases(
-        self, keys, context, constants, positions=None, mask=None, draw=None
-    ):
+    def _keys_and_biases(self, keys, context, constants, positions=None, mask=None):
         """Keys by head, likewise, and biases as `prepared` gives them."""
         biases = self.biases(keys, context, constants)
         if keys is not None:
             keys = self.by_head(keys, positions)
-            keys, logs = self.operator.prepare_keys(keys, self.scale, mask, draw)
+            keys, logs = self.operator.prepare_keys(keys, self.scale, mask)
             if logs is not None:
                 biases = logs if biases is None else biases + logs
         if biases is None and mask is not None:

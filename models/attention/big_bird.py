@@ -65,7 +65,7 @@ class BigBirdOperator(DividedOperator):
     def build(self, layer, size):
         self.max_length = layer.max_length
 
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
+    def prepare_keys(self, keys, scale, mask=None):
         """See `SoftmaxOperator.prepare_keys`."""
         return self.first.prepare_keys(keys, scale, mask)
 

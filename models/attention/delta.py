@@ -101,9 +101,9 @@ class DeltaOperator(Carrying, FeatureOperator):
             initializer=initializers.GlorotUniform(derive_seed(self.seed, "strength")),
         )
 
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
+    def prepare_keys(self, keys, scale, mask=None):
         """See `FeatureOperator.prepare_keys`."""
-        keys, logs = super().prepare_keys(keys, scale, mask, draw)
+        keys, logs = super().prepare_keys(keys, scale, mask)
         if self.attention_normalisation and mask is not None:
             keys = keys * ops.cast(mask, keys.dtype)[:, None, :, None]
         return keys, logs

@@ -56,25 +56,21 @@ class FeatureMap(abc.ABC):
         """Makes its weights, if it has any, by `layer.add_weight`."""
         return None
 
-    def draw(self, training=None):
-        """Which random vectors a pass takes, for a map that has some."""
-        return 0
+    def count_pass(self):
+        """Counts a training pass, for a map that draws random vectors anew."""
+        return None
 
     @abc.abstractmethod
-    def queries(self, x, draw=0):
-        """Features of queries, (..., f), of (..., size).
+    def queries(self, x):
+        """Features of queries, (..., f), of (..., size)."""
 
-        Args:
-          draw: which random vectors to take, for a map that has some.
-        """
-
-    def keys(self, x, draw=0):
+    def keys(self, x):
         """Features of keys, and the logarithm of a factor on those of each key.
 
         Returns:
           (..., f), and (..., 1), or None where the factor is 1.
         """
-        return self.queries(x, draw), None
+        return self.queries(x), None
 
 
 class Elu(FeatureMap):
@@ -85,7 +81,7 @@ class Elu(FeatureMap):
     def __init__(self, size, seed):
         super().__init__(size, size)
 
-    def queries(self, x, draw=0):
+    def queries(self, x):
         """See `FeatureMap`."""
         return _elu1(x)
 
@@ -105,7 +101,7 @@ class Dpfp(FeatureMap):
         super().__init__(size, 2 * nu * size)
         self.nu = nu
 
-    def queries(self, x, draw=0):
+    def queries(self, x):
         """See `FeatureMap`."""
         r = ops.relu(ops.concatenate([x, -x], axis=-1))
         rolled = (ops.roll(r, shift, axis=-1) for shift in range(1, self.nu + 1))
@@ -187,16 +183,16 @@ class Favor(FeatureMap):
         half = draw_vectors((self.num_features + 1) // 2, size, orthogonal, seed)
         return np.concatenate([half, -half])[: self.num_features]
 
-    def queries(self, x, draw=0):
+    def queries(self, x):
         """See `FeatureMap`."""
-        _, projected = self._project(x, draw)
+        _, projected = self._project(x)
         if self.kernel == "relu":
             return self._relu(projected)
         return self._scaled(_exp(projected - _largest(projected)))
 
-    def keys(self, x, draw=0):
+    def keys(self, x):
         """See `FeatureMap`."""
-        x, projected = self._project(x, draw)
+        x, projected = self._project(x)
         if self.kernel == "relu":
             return self._relu(projected), None
         largest = _largest(projected)
@@ -215,18 +211,15 @@ class Favor(FeatureMap):
                 aggregation="none",
             )
 
-    def draw(self, training=None):
-        """The number of the draw. Counts a training pass."""
-        if not self.redraw_every:
-            return 0
-        draw = self.passes // self.redraw_every
-        if training:
+    def count_pass(self):
+        """See `FeatureMap.count_pass`."""
+        if self.redraw_every:
             self.passes.assign(self.passes + 1)
-        return draw
 
-    def _project(self, x, draw):
+    def _project(self, x):
         # In float32: an error of the exponent is a factor of the feature.
         x = ops.cast(x, "float32")
+        draw = self.passes // self.redraw_every if self.redraw_every else 0
         vectors = ops.convert_to_tensor(self.vectors)[draw % len(self.vectors)]
         if self.redraw_every:
             number = draw // NUM_DRAWS % NUM_DRAWS
@@ -251,7 +244,7 @@ class Tanh(FeatureMap):
     def __init__(self, size, seed):
         super().__init__(size, size)
 
-    def queries(self, x, draw=0):
+    def queries(self, x):
         """See `FeatureMap`."""
         return ops.tanh(x)
 
@@ -285,7 +278,7 @@ class SineFeatures(FeatureMap):
             name="deviation", shape=shape, initializer="ones"
         )
 
-    def queries(self, x, draw=0):
+    def queries(self, x):
         """See `FeatureMap`."""
         # In float32: an error of an angle is one of the feature.
         x, deviation = (ops.cast(array, "float32") for array in (x, self.deviation))

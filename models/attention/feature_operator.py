@@ -100,20 +100,19 @@ class FeatureOperator(Operator):
         )
         self.feature_map.build(layer)
 
-    def draw(self, training=None):
-        return self.feature_map.draw(training)
+    def count_pass(self):
+        """See `Operator.count_pass`."""
+        self.feature_map.count_pass()
 
-    def prepare_queries(self, queries, scale, draw=None):
+    def prepare_queries(self, queries, scale):
         """phi(Q)."""
-        draw = self.draw() if draw is None else draw
-        features = self.feature_map.queries(scaled(queries, scale), draw)
+        features = self.feature_map.queries(scaled(queries, scale))
         return self._normalised(features, queries.dtype)
 
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
+    def prepare_keys(self, keys, scale, mask=None):
         """phi(K), and the logarithm of a factor that the map takes out of it; with sum
         normalisation it cancels."""
-        draw = self.draw() if draw is None else draw
-        features, logs = self.feature_map.keys(scaled(keys, scale), draw)
+        features, logs = self.feature_map.keys(scaled(keys, scale))
         if self.sum_normalisation:
             logs = None
         return self._normalised(features, keys.dtype), logs

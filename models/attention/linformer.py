@@ -59,7 +59,7 @@ class LinformerOperator(Operator):
         self.key_projection = projection("key_projection")
         self.value_projection = projection("value_projection")
 
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
+    def prepare_keys(self, keys, scale, mask=None):
         """G K, (batch, heads, k, size)."""
         if mask is not None:
             keys = ops.where(mask[:, None, :, None], keys, ops.zeros_like(keys))

@@ -129,21 +129,21 @@ class Operator(AttentionKind, abc.ABC):
         """
         return None
 
-    def draw(self, training=None):
-        """Which of its random draws a pass takes, for an operator that has some."""
+    def count_pass(self):
+        """Counts a training pass, whose inputs are prepared, for an operator that draws
+        numbers anew now and then."""
         return None
 
-    def prepare_queries(self, queries, scale, draw=None):
+    def prepare_queries(self, queries, scale):
         """What queries enter `make` as, differentiable as usual.
 
         Args:
           queries: projected, by head.
           scale: factor on the products of queries and keys.
-          draw: of `draw`.
         """
         return queries * scale
 
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
+    def prepare_keys(self, keys, scale, mask=None):
         """What keys enter `make` as, likewise.
 
         Args:

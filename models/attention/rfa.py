@@ -71,13 +71,13 @@ class RfaOperator(SignedDecoding, LinearOperator):
         self.feature_map = SineFeatures(self.num_heads, size, seed, self.num_vectors)
         self.feature_map.build(layer)
 
-    def prepare_queries(self, queries, scale, draw=None):
+    def prepare_queries(self, queries, scale):
         """phi(Q). Vectors of unit length have no scale."""
-        return super().prepare_queries(queries, 1, draw)
+        return super().prepare_queries(queries, 1)
 
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
+    def prepare_keys(self, keys, scale, mask=None):
         """phi(K), likewise."""
-        return super().prepare_keys(keys, 1, mask, draw)
+        return super().prepare_keys(keys, 1, mask)
 
     def bounded(self, sums, inputs, biases):
         """See `DividedOperator.bounded` and the formula of the class."""

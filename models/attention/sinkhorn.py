@@ -70,7 +70,7 @@ class SinkhornOperator(DividedOperator):
         noise = keras.random.SeedGenerator(derive_seed(self.seed, "noise"))
         layer.sorting_noise = self.noise = noise
 
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
+    def prepare_keys(self, keys, scale, mask=None):
         """Padded keys are zero, since a sorted key is a sum of keys."""
         if mask is not None:
             keys = ops.where(mask[:, None, :, None], keys, ops.zeros_like(keys))

@@ -60,7 +60,7 @@ class SoftmaxOperator(SlotDecoding, DividedOperator):
 
     # The operator.
 
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
+    def prepare_keys(self, keys, scale, mask=None):
         """Padded keys are replaced by the first real one.
 
         Their weight is zero either way. But a padded key with a large score would push

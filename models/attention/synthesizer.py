@@ -75,7 +75,7 @@ class SynthesizerOperator(SoftmaxOperator):
                 name="shares", shape=(2, self.num_heads, 1, 1), initializer="zeros"
             )
 
-    def prepare_queries(self, queries, scale, draw=None):
+    def prepare_queries(self, queries, scale):
         """Scaled queries, and the factors of S that are made of queries."""
         return queries * scale, self.synthetic.by_queries(queries)
 

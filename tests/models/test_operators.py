@@ -110,10 +110,9 @@ def reads(operator, layer, arrays, mask):
         (weight, arrays[f"weights/{weight.name}"]) for weight in layer.trainable_weights
     ]
     with keras.StatelessScope(state_mapping=weights):
-        drawn = operator.draw()
         mask = ops.convert_to_tensor(mask)
-        queries = operator.prepare_queries(arrays["queries"], SCALE, drawn)
-        keys, logs = operator.prepare_keys(arrays["keys"], SCALE, mask, drawn)
+        queries = operator.prepare_queries(arrays["queries"], SCALE)
+        keys, logs = operator.prepare_keys(arrays["keys"], SCALE, mask)
         biases = arrays["biases"] if logs is None else arrays["biases"] + logs
         x = arrays["x"]
         inputs = operator.inputs(queries, keys, operator.further_inputs(x, x, mask))

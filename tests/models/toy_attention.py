@@ -28,11 +28,11 @@ class CosineOperator(SoftmaxOperator):
             name="temperature", shape=shape, initializer=first
         )
 
-    def prepare_queries(self, queries, scale, draw=None):
+    def prepare_queries(self, queries, scale):
         return ops.normalize(queries, axis=-1) * ops.cast(
             self.temperature, queries.dtype
         )
 
-    def prepare_keys(self, keys, scale, mask=None, draw=None):
+    def prepare_keys(self, keys, scale, mask=None):
         keys, logs = super().prepare_keys(keys, scale, mask)
         return ops.normalize(keys, axis=-1), logs
