@@ -13,7 +13,6 @@ from analysis.evolution import factored_model, key_biases
 from common.errors import UserError
 from common.progress import progress_bar
 from evaluation.run import Run
-from models.attention.heads import split_heads
 from models.layers.embedding import PADDING_ID
 from models.transformer.encoder import TransformerEncoder
 from reporting.palette import COLOURS, MARKERS
@@ -51,9 +50,8 @@ def drift(run: Run, texts: int = 64) -> dict[str, np.ndarray]:
     if isinstance(getattr(run.model, "encoder", None), TransformerEncoder):
         measure, model = _of_transformer, run.model
         config = run.config.model
-        usual = not config.get("residuals") and config.get("norm") != "post"
-        if config.attention.name != "softmax" or not usual:
-            expected = "a softmax, normalised before each sum, and usual residuals"
+        if config.attention.name != "softmax" or config.get("residuals"):
+            expected = "a softmax and usual residuals"
             raise UserError(
                 f"--workdir={run.workdir}: expected a Transformer with {expected}, "
                 f"found {run.config.variant}"
@@ -157,15 +155,9 @@ def _of_transevolve(model, ids):
 def _of_transformer(model, ids):
     x, rows = model.embedding(ids), []
     for layer in model.encoder.layers:
-        attention = layer.attention
-        normalised = layer.attention_norm(x)
-        projected = ops.split(attention.query_key_value(normalised), 3, axis=-1)
-        queries, keys = (split_heads(y, layer.num_heads) for y in projected[:2])
-        scores = attention.scale * ops.matmul(queries, ops.swapaxes(keys, -1, -2))
-        if attention.causal:
-            visible = np.tri(ids.shape[1], dtype=bool)
-            scores = ops.where(visible, scores, -1e9)
-        rows.append(_numpy(ops.softmax(scores))[0])
+        seen = layer.attention_input(x)
+        inputs, *_ = layer.attention.prepared(seen, seen)
+        rows.append(_numpy(layer.attention.operator.kernel(inputs))[0])
         x = layer(x, training=False)
     return _stacked([[_without_evolution(rows[0], exact) for exact in rows]])
 

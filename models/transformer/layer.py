@@ -19,9 +19,9 @@ NORMS = ("pre", "post")
 class TransformerLayer(keras.layers.Layer):
     """Attention and feed-forward, equations 1 to 3.
 
-    A subclass has the attentions, of its `attentions`. A sublayer f, with dropout on
-    what it gives, moves the state to x + f(LN(x)), or, post-normalised, to
-    LN(x + f(x)).
+    A subclass has the attention, one of `attentions`, and its `attention_norm`. A
+    sublayer f, with dropout on what it gives, moves the state to x + f(LN(x)), or,
+    post-normalised, to LN(x + f(x)).
 
     Args:
       num_heads: H. Must divide the width.
@@ -109,6 +109,10 @@ class TransformerLayer(keras.layers.Layer):
             self.feed_forward_dropout,
         ):
             layer.build(shape)
+
+    def attention_input(self, x):
+        """What the attention sees of the state, (batch, length, width) both."""
+        return x if self.norm == "post" else self.attention_norm(x)
 
     def _increment(self, norm, sublayer):
         """The increment of a sublayer, which is a function of the state and of the

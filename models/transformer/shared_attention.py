@@ -66,10 +66,6 @@ class SharedAttentionLayer(TransformerLayer):
             self.attention_dropout,
         )
 
-    def attention_input(self, x):
-        """What the attention sees of the state, (batch, length, width) both."""
-        return x if self.norm == "post" else self.attention_norm(x)
-
     def move(self, depth, x, read, training=None):
         """Gives the next state of a state, (batch, length, width) both.
 

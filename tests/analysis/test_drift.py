@@ -79,8 +79,10 @@ def test_it_grows_from_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_transformer_has_the_rows_that_it_reads(tmp_path, monkeypatch):
-    run = open_run(tmp_path, "transformer", **{"model.num_layers": 2})
+@pytest.mark.parametrize("norm", [None, "post"])
+def test_a_transformer_has_the_rows_that_it_reads(tmp_path, monkeypatch, norm):
+    changes = {"model.num_layers": 2, "model.norm": norm}
+    run = open_run(tmp_path, "transformer", **changes)
     model, rows = randomize(run.model), []
     monkeypatch.setattr(drifts, "distance", lambda _, exact: rows.append(exact) or 0)
     measured = drift(run, 1)
@@ -88,12 +90,10 @@ def test_a_transformer_has_the_rows_that_it_reads(tmp_path, monkeypatch):
     (ids,) = drifts._texts(run, 1)
     x = model.embedding(ids[None])
     for layer, exact in zip(model.encoder.layers, rows[::2], strict=True):
-        normalised = layer.attention_norm(x)
-        *_, values = np.split(
-            numpy(layer.attention.query_key_value(normalised)), 3, axis=-1
-        )
+        seen = x if norm == "post" else layer.attention_norm(x)
+        *_, values = np.split(numpy(layer.attention.query_key_value(seen)), 3, axis=-1)
         by_head = values[0].reshape(len(ids), layer.num_heads, -1)
-        expected = numpy(layer.attention(normalised, normalised).read(0, None))[0]
+        expected = numpy(layer.attention(seen, seen).read(0, None))[0]
         merged = np.einsum("hij,jhd->ihd", exact, by_head).reshape(expected.shape)
         np.testing.assert_allclose(merged, expected, atol=1e-5)
         x = layer(x)
@@ -129,7 +129,6 @@ def test_a_picture_and_a_table(tmp_path):
             "expected a TransEvolve run with a softmax",
         ),
         ("transformer-linear", {}, "expected a Transformer with a softmax"),
-        ("transformer", {"model.norm": "post"}, "normalised before each sum"),
         ("transformer", {"model.residuals": "reversible"}, "usual residuals"),
         ("transevolve-fullff-1", {"model.positions": "rotary"}, "in the embedding"),
     ],
