@@ -16,7 +16,7 @@ SPEED, MEMORY = "speed", "memory"
 BENCHMARKS = {SPEED: speed, MEMORY: memory}
 
 
-def jobs(scale: Scale, folder: Path) -> dict[str, Job]:
+def jobs(scale: Scale, folder: Path) -> list[Job]:
     """Jobs that measure `SPEED` and `MEMORY`, each into a file of results.
 
     Another process that measures is waited for: side by side both would be slow.
@@ -25,14 +25,14 @@ def jobs(scale: Scale, folder: Path) -> dict[str, Job]:
       scale: whose models and lengths.
       folder: of the results.
     """
-    return {
-        name: Job(
-            f"measuring {name}",
+    return [
+        Job(
+            name,
             functools.partial(_is_measured, scale, folder, name),
             (_measure, name, scale, folder),
         )
         for name in BENCHMARKS
-    }
+    ]
 
 
 def device(folder: Path, name: str) -> str | None:

@@ -90,13 +90,13 @@ class Reproduction:
         self._is_chosen = _pattern(only)
         usual = tables.experiments(self.tables, self.scale)
         self.experiments = [one for one in usual if self._is_chosen(one.name)]
-        jobs = {}
+        jobs = []
         for module in map(tables.TABLES.get, self.tables):
             if hasattr(module, "jobs"):
-                jobs |= module.jobs(self.scale, self.folder.results)
-        self._jobs = [job for name, job in jobs.items() if self._is_chosen(name)]
+                jobs += module.jobs(self.scale, self.folder.results)
+        self._jobs = [job for job in jobs if self._is_chosen(job.name)]
         if not self.experiments and not self._jobs:
-            names = [*[one.name for one in usual[:3]], *list(jobs)[:3]]
+            names = [one.name for one in (*usual[:3], *jobs[:3])]
             raise UserError(
                 f"--only={only}: expected a pattern that is found in some run's name, "
                 f"such as {', '.join(names)}"

@@ -47,7 +47,7 @@ class Job(NamedTuple):
     """What is to be done once, by whichever of the processes that share a folder.
 
     Attributes:
-      name: for people.
+      name: by which `--only` chooses it.
       is_done: function that says whether it has been done.
       call: function that does it in a process of its own, with its arguments. It may
         raise a `LockedError` where another process does the job.
@@ -60,34 +60,45 @@ class Job(NamedTuple):
     explain: Callable[[int], str] = ending
 
 
-def rows_job(
-    name: str, paths: dict, settings: dict, measure: Callable[..., dict], lock: Path
-) -> Job:
-    """A job that writes `measure(key)` into the file of each key, with the settings.
+class Trainings(NamedTuple):
+    """Rows that a table trains by itself, each into a file. Those that are there with
+    the same settings stay.
 
-    Those that are there with these settings stay.
-
-    Args:
-      name: for people.
-      paths: {key: where its row lies}.
+    Attributes:
+      path: what a row's file is called before its key, in a folder of the table's name.
+      keys: of the rows, tuples.
       settings: that decide what is measured, besides the key.
-      measure: function that can be pickled.
-      lock: a file that says who is at it.
+      measure: function that can be pickled, of the entries of a key; a row.
     """
-    is_done = partial(_are_there, paths, settings)
-    return Job(name, is_done, (_write_rows, paths, settings, measure, lock))
 
+    path: Path
+    keys: list[tuple]
+    settings: dict
+    measure: Callable[..., dict]
 
-def _are_there(paths, settings):
-    return all(measured(path, settings) for path in paths.values())
+    def job(self) -> Job:
+        """What trains the rows, once."""
+        name = f"{self.path.parent.name}-{self.path.name}"
+        return Job(name, self._are_there, (self._write,))
 
+    def rows(self) -> dict[tuple, dict]:
+        """Those that are there, by their keys."""
+        rows = {key: measured(self._file(key), self.settings) for key in self.keys}
+        return {key: row for key, row in rows.items() if row}
 
-def _write_rows(paths, settings, measure, lock):
-    with locked(lock.parent, lock.name):
-        missing = [key for key, path in paths.items() if not measured(path, settings)]
-        for key in progress_bar(missing, unit=" trainings"):
-            row = {**measure(key), "settings": settings, "facts": facts()}
-            write_json(paths[key], row)
+    def _file(self, key):
+        return self.path.with_name("-".join(map(str, (self.path.name, *key))) + ".json")
+
+    def _are_there(self):
+        return len(self.rows()) == len(self.keys)
+
+    def _write(self):
+        with locked(self.path.parent, f"{self.path.name}.lock"):
+            there = self.rows()
+            missing = [key for key in self.keys if key not in there]
+            for key in progress_bar(missing, unit=" trainings"):
+                row = {**self.measure(*key), "settings": self.settings}
+                write_json(self._file(key), {**row, "facts": facts()})
 
 
 def measured(path: Path, settings: dict | None = None) -> dict:

@@ -10,7 +10,7 @@ It has one of these, or both, for what it needs:
   rows(scale, results): for each row the cells that say what it is, and the list of
     `Experiment` that fills it. Which these are may depend on the `Results` so far; with
     None for them, it is all runs that there may be.
-  jobs(scale, folder): {name: `running.Job`} that write into the folder of results.
+  jobs(scale, folder): a list of `running.Job` that write into the folder of results.
 """
 
 from reproduction.experiment import Experiment

@@ -5,7 +5,7 @@ import functools
 from reporting.plots import plot_recall
 from reproduction import recall
 from reproduction.results import Results
-from reproduction.running import Job, measured, rows_job
+from reproduction.running import Job, Trainings
 from reproduction.scales import Scale
 from reproduction.sheet import Column, Picture, Sheet
 
@@ -31,18 +31,9 @@ COLUMNS = [
 ]
 
 
-def jobs(scale: Scale, folder) -> dict[str, Job]:
+def jobs(scale: Scale, folder) -> list[Job]:
     """See `reproduction.tables`; one trains a variant at each length and width."""
-    return {
-        f"{NAME}-{variant}": rows_job(
-            f"training {variant} to recall",
-            _paths(scale, folder, variant),
-            scale.recall["training"],
-            functools.partial(_row, variant, scale.recall["training"]),
-            folder / NAME / f"{variant}.lock",
-        )
-        for variant in _variants(scale)
-    }
+    return [_trainings(scale, folder, variant).job() for variant in _variants(scale)]
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
@@ -50,12 +41,12 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
     folder, training = results.folder.results, scale.recall["training"]
     trained, missing = [], 0
     for variant, (model, attention) in _variants(scale).items():
-        for path in _paths(scale, folder, variant).values():
-            if row := measured(path, training):
-                said = {"model": model, "attention": attention}
-                trained.append({**row, **said, "kib": row["state_bytes"] / 1024})
-            else:
-                missing += 1
+        trainings = _trainings(scale, folder, variant)
+        rows = trainings.rows()
+        missing += len(trainings.keys) - len(rows)
+        for row in rows.values():
+            said = {"model": model, "attention": attention}
+            trained.append({**row, **said, "kib": row["state_bytes"] / 1024})
     rates = " and ".join(f"{rate:g}" for rate in training["learning_rates"])
     notes = [
         *NOTES,
@@ -87,16 +78,13 @@ def _variants(scale):
     }
 
 
-def _paths(scale, folder, variant):
-    """{(length, pairs, width): where the row lies}."""
-    return {
-        (length, pairs, width): folder
-        / NAME
-        / f"{variant}-{length}-{pairs}-{width}.json"
-        for length, pairs in scale.recall["pairs"].items()
+def _trainings(scale, folder, variant):
+    """Those of a variant; a key is a length, a number of pairs and a width."""
+    keys = [
+        (*pairs, width)
+        for pairs in scale.recall["pairs"].items()
         for width in scale.recall["widths"]
-    }
-
-
-def _row(variant, training, key):
-    return recall.row(variant, *key, **training)
+    ]
+    training = scale.recall["training"]
+    measure = functools.partial(recall.row, variant, **training)
+    return Trainings(folder / NAME / variant, keys, training, measure)

@@ -5,7 +5,7 @@ import functools
 from reporting.plots import plot_retrieval
 from reproduction import retrieval
 from reproduction.results import Results
-from reproduction.running import Job, measured, rows_job
+from reproduction.running import Job, Trainings
 from reproduction.scales import Scale
 from reproduction.sheet import Column, Picture, Sheet
 
@@ -25,22 +25,13 @@ NOTES = [
 ]
 
 
-def jobs(scale: Scale, folder) -> dict[str, Job]:
+def jobs(scale: Scale, folder) -> list[Job]:
     """See `reproduction.tables`; one trains a memory for each number of keys."""
-    return {
-        f"retrieval-{setting}-{memory}": rows_job(
-            f"training the memory {memory} of setting {setting}",
-            {
-                count: _path(folder, setting, memory, count)
-                for count in _tried(scale, setting, memory)
-            },
-            _settings(setting, memory),
-            functools.partial(retrieval.row, setting, memory),
-            folder / "retrieval" / f"{setting}-{memory}.lock",
-        )
+    return [
+        _trainings(scale, folder, setting, memory).job()
         for setting in scale.retrieval
         for memory in retrieval.MEMORIES[setting]
-    }
+    ]
 
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
@@ -54,14 +45,14 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
 def _sheet(setting, counts, folder, scale):
     filled, trained, missing = [], [], 0
     for memory in retrieval.MEMORIES[setting]:
-        losses = {"here": {}, "published": retrieval.published(setting, memory)}
-        for count in _tried(scale, setting, memory):
-            path = _path(folder, setting, memory, count)
-            if row := measured(path, _settings(setting, memory)):
-                trained.append(row)
-                losses["here"][count] = row["loss"]
-            else:
-                missing += 1
+        trainings = _trainings(scale, folder, setting, memory)
+        rows = trainings.rows()
+        trained += rows.values()
+        missing += len(trainings.keys) - len(rows)
+        losses = {
+            "here": {count: row["loss"] for (count,), row in rows.items()},
+            "published": retrieval.published(setting, memory),
+        }
         filled += [
             {"memory": memory, "of": of, **{f"{n}": points.get(n) for n in counts}}
             for of, points in losses.items()
@@ -115,23 +106,18 @@ def _picture(setting, trained, path):
     return Picture(path.name, caption, f"Losses: {losses}.")
 
 
-def _tried(scale, setting, memory):
-    """The numbers of keys that a memory is trained with."""
+def _trainings(scale, folder, setting, memory):
+    """Those of a memory; a key is a number of keys."""
     tried, published = [], retrieval.published(setting, memory)
     for count in scale.retrieval[setting]:
-        tried.append(count)
+        tried.append((count,))
         if not scale.is_paper and (published.get(count) or 0) > FULL:
             break
-    return tried
+    path = folder / "retrieval" / f"{setting}-{memory}"
+    settings = retrieval.MEMORIES[setting][memory]._asdict()
+    measure = functools.partial(retrieval.row, setting, memory)
+    return Trainings(path, tried, settings, measure)
 
 
 def _formatted(loss):
     return "diverged" if loss is None else f"{loss:.3f}"
-
-
-def _settings(setting, memory):
-    return retrieval.MEMORIES[setting][memory]._asdict()
-
-
-def _path(folder, setting, memory, count):
-    return folder / "retrieval" / f"{setting}-{memory}-{count}.json"

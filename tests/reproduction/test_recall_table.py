@@ -25,8 +25,7 @@ def folder(tmp_path, monkeypatch):
         running, "in_own_process", lambda call, *others: call(*others) or 0
     )
     folder = Folder(tmp_path, "laptop", None)
-    jobs = recall.jobs(SCALE, folder.results).values()
-    assert running.do_all(list(jobs), lambda: None) == []
+    assert running.do_all(recall.jobs(SCALE, folder.results), lambda: None) == []
     return folder
 
 

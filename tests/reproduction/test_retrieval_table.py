@@ -31,8 +31,7 @@ def trained(monkeypatch):
 
 
 def do(folder):
-    jobs = retrieval.jobs(SCALE, folder).values()
-    return running.do_all(list(jobs), lambda: None)
+    return running.do_all(retrieval.jobs(SCALE, folder), lambda: None)
 
 
 def test_losses_stand_beside_the_published(trained, tmp_path):
@@ -55,8 +54,8 @@ def test_losses_stand_beside_the_published(trained, tmp_path):
 def test_of_a_published_memory_that_is_full_no_more_keys_are_tried(tmp_path):
     tried = {
         scale: {
-            name: len(job.call[1])
-            for name, job in retrieval.jobs(SCALES[scale], tmp_path).items()
+            job.name: len(job.call[0].__self__.keys)
+            for job in retrieval.jobs(SCALES[scale], tmp_path)
         }
         for scale in ("laptop", "paper")
     }
