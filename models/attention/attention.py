@@ -11,6 +11,7 @@ from models.attention.heads import (
     split_heads,
     zero_unseeing,
 )
+from models.attention.layer_decoding import LayerDecoding
 from models.attention.memory import AfterPositions, AfterStates, Positions
 from models.attention.operator import STATES, AttentionKind
 from models.attention.relative_positions import RELATIVE_POSITIONS
@@ -18,7 +19,7 @@ from models.attention.rotary import rotated
 from models.fidelity import official_choices
 
 
-class Attention(AttentionKind, keras.layers.Layer):
+class Attention(LayerDecoding, AttentionKind, keras.layers.Layer):
     """Projections of queries and keys, the operator made of them, and its reads.
 
     A block of L depths has one layer for each of its uses. A model of one depth a
@@ -40,25 +41,7 @@ class Attention(AttentionKind, keras.layers.Layer):
       attended: (batch, n, d), heads merged, not yet projected. Zero where a query sees
         no real token.
 
-    *Recurrently*, for decoding: one position at a time, for all beams of a sentence.
-    As causal attention:
-
-        constants = attention.constants()             what no token changes
-        cache = attention.empty_cache(batch_size, beams)
-        made = attention.step(x, constants, cache, visible, position)
-        attended = made.read(number, values)
-        cache = made.left()                          after the last read
-
-      x, values, attended: (batch, beams, d).
-      cache: nested `models.attention.cache.Slots` (kept for each position and beam)
-        and `State`s (of a fixed size, handed on from parents to survivors).
-      visible: from `models.attention.cache.SlotMap`; None where no cache has slots.
-      position: of the tokens, a scalar; needed where positions are in the attention.
-
-    As cross-attention, to a source that all depths share:
-
-        cache = attention.source_cache(context, values, padding_mask)
-        attended = attention.read_source(x, cache)    a list, one a read
+    `LayerDecoding` has how it decodes.
 
     A subclass projects (`project_queries`, `project_keys`) and has `scale`, the factor
     on the products of queries and keys.
@@ -89,7 +72,6 @@ class Attention(AttentionKind, keras.layers.Layer):
       ValueError: if it does not serve that use, or takes no relative positions.
     """
 
-    can_decode = True
     takes_relative_positions = True
 
     def __init__(
@@ -167,10 +149,6 @@ class Attention(AttentionKind, keras.layers.Layer):
         earlier = num_earlier(num_queries, num_keys) if self.causal else 0
         return ops.arange(num_queries) + earlier, ops.arange(num_keys)
 
-    def position_of_step(self, position):
-        """That to rotate all beams of a step by; None where they are not rotated."""
-        return ops.reshape(position, (1,)) if self.rotary else None
-
     def _check_length(self, length):
         """Raises `ValueError` for a text that is known to be longer than the weights by
         position."""
@@ -197,10 +175,6 @@ class Attention(AttentionKind, keras.layers.Layer):
     def all_inert_weights(self) -> tuple[str, ...]:
         """Names of weights, the operator's included, on which no output depends."""
         return self.inert_weights + self.operator.inert_weights
-
-    def constants(self):
-        """What `step` needs that no token changes."""
-        return ()
 
     def project(self, x, context, training=None):
         """`project_queries` of x, and `project_keys` of the context."""
@@ -256,44 +230,11 @@ class Attention(AttentionKind, keras.layers.Layer):
         further = self.operator.further_inputs(x, context, mask, training)
         return self.operator.inputs(queries, keys, further), biases, values
 
-    def empty_cache(self, batch_size, beams):
-        return self.operator.empty_cache(
-            batch_size,
-            beams,
-            self.key_size,
-            self.head_size,
-            self.num_biased_reads,
-            self.compute_dtype,
-        )
-
     def empty_memory(self, batch_size, span):
         if self.operator.memory == STATES:
             return self.empty_cache(batch_size, 1)
         width, reads = self.hidden_dim, self.num_biased_reads
         return Positions.empty(batch_size, span, width, reads, self.compute_dtype)
-
-    def step(self, x, constants, cache, visible, position=None):
-        if position is not None:
-            self._check_length(position + 1)
-        queries, keys, values = self.project(x, x)
-        positions = self.position_of_step(position)
-        queries = self._prepared_queries(queries, positions)
-        keys, biases = self._keys_and_biases(keys, x, constants, positions)
-        inputs = self.operator.inputs_of_step(queries, keys, x, position)
-        made = self.operator.step(inputs, biases, cache, visible)
-        return made if values is None else reading.OfValues(made, values)
-
-    def source_cache(self, context, values, padding_mask=None):
-        keys, projected = self.project_keys(context)
-        keys, biases = self._keys_and_biases(
-            keys, context, self.constants(), mask=padding_mask
-        )
-        values = split_heads(values if projected is None else projected, self.num_heads)
-        return self.operator.source_cache(keys, biases, padding_mask, values)
-
-    def read_source(self, x, cache):
-        queries = self._prepared_queries(self.project_queries(x))
-        return self.operator.read_source(queries, cache)
 
     def _prepared_queries(self, queries, positions=None):
         """Queries by head, as an operator is made of them; None for one that is not."""
