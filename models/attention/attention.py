@@ -164,7 +164,8 @@ class Attention(LayerDecoding, AttentionKind, keras.layers.Layer):
 
     @property
     def num_biased_reads(self) -> int:
-        """Those whose b and values are kept apart from those of other reads."""
+        """For how many reads decoding and memory keep b and values; 0 for a single
+        read without b, of values that are projected."""
         return self.num_reads
 
     @property

@@ -1,7 +1,7 @@
 """What decoding keeps of earlier tokens: slots for each of them, or states.
 
 The queries of one sentence are its beams, (batch, beams, width). A cache is any nesting
-of tuples and lists of three kinds of leaves, which a beam search treats alike:
+of tuples and lists of leaves, which a beam search treats alike, the `SlotMap` too:
 
 - `Slots` hold something for each position and beam. A beam that goes on from another
   need not copy its past: the `SlotMap` of the cache says whose slots it sees.
@@ -202,7 +202,11 @@ def capacity(cache, filled, max_length):
 
 
 def period(cache, positions: int) -> int:
-    """Every how many positions to `settle`, when it has grown to so many."""
+    """How many positions there may be from one `settle` to the next.
+
+    Args:
+      positions: for which the cache has room.
+    """
     return RECENT if grows(cache) else positions
 
 

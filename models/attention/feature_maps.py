@@ -18,7 +18,7 @@ from models.seeds import derive_seed
 
 KERNELS = ("softmax", "relu")
 # Of exponents of features: the product of two is no number of float32 below e^-87.
-LOWEST = -40.0
+LEAST_EXPONENT = -40.0
 # Draws, and rotations of them, that redrawing goes through.
 NUM_DRAWS = 16
 # Of what sines scale to unit length: a squared norm below this counts as this.
@@ -383,7 +383,7 @@ def _waves(x, deviation, vectors):
 
 
 def _exp(x):
-    return ops.exp(ops.maximum(x, LOWEST))
+    return ops.exp(ops.maximum(x, LEAST_EXPONENT))
 
 
 def _largest(x):

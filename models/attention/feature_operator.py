@@ -23,8 +23,8 @@ class FeatureOperator(Operator):
 
     Args:
       feature_map: a key of `feature_maps`.
-      sum_normalisation, attention_normalisation: whether it has these; None for as
-        usual.
+      sum_normalisation, attention_normalisation: whether it has these; None where the
+        class attributes say so.
       **hyperparameters: of the map, those that it has.
 
     Raises:

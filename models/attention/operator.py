@@ -18,7 +18,7 @@ class AttentionKind:
         the keys: a decoder's biases are added to it.
       can_decode: whether it has the methods of `models.attention.decoding.Decoding`.
       memory: what it can remember of a text before, causally: `STATES`, if it has the
-        methods of `Carrying` there, `POSITIONS`, or None.
+        methods of `models.attention.decoding.Carrying`, `POSITIONS`, or None.
       variants: hyperparameters by what they append to a variant's name, e.g.
         {"": {"feature_map": "elu1"}, "favor": {"feature_map": "favor"}}.
       fields: {hyperparameter: `common.fields.Field`}, unless `fields_of` says more.

@@ -63,7 +63,7 @@ class RfaOperator(SignedDecoding, LinearOperator):
 
     @classmethod
     def check(cls, config):
-        """See `AttentionKind.check`."""
+        """Checks nothing: no field says how features are normalised."""
 
     def build(self, layer, size):
         """Makes the map of heads of `size` numbers."""

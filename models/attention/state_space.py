@@ -16,8 +16,8 @@ from models.seeds import derive_seed
 
 # Bounds of Δ at first.
 STEPS = (0.001, 0.1)
-# Powers are those of multiples of CHUNK times those below it: two small tables.
-CHUNK = 64
+# Powers are those of multiples of ROW times those below it: two small tables.
+ROW = 64
 
 
 class StateSpaceOperator(RecurrentDecoding, Operator):
@@ -113,14 +113,14 @@ class StateSpaceOperator(RecurrentDecoding, Operator):
     def kernels(self, length):
         """K_t of t < length, (heads, size, length), with D at lag 0 of the first."""
         logarithm, outputs = self._system()
-        rows = (length + CHUNK - 1) // CHUNK
-        starts = _powers(logarithm, CHUNK * ops.arange(rows))
-        below = transpose(ops.concatenate(_powers(logarithm, ops.arange(CHUNK)), -1))
+        rows = (length + ROW - 1) // ROW
+        starts = _powers(logarithm, ROW * ops.arange(rows))
+        below = transpose(ops.concatenate(_powers(logarithm, ops.arange(ROW)), -1))
         kernels = []
         for output in outputs:
             real, imaginary = multiplied([c[:, :, None] for c in output], starts)
             kernel = ops.matmul(ops.concatenate([real, -imaginary], -1), below)
-            kernel = ops.reshape(kernel, (*kernel.shape[:2], rows * CHUNK))
+            kernel = ops.reshape(kernel, (*kernel.shape[:2], rows * ROW))
             kernels.append(kernel[..., :length])
         at_once = ops.cast(ops.arange(length) == 0, "float32")
         kernels[0] = kernels[0] + self._by_head(self.skip)[..., None] * at_once
