@@ -46,15 +46,12 @@ class LayerDecoding:
             self.compute_dtype,
         )
 
-    def position_of_step(self, position):
-        """That to rotate all beams of a step by; None where they are not rotated."""
-        return ops.reshape(position, (1,)) if self.rotary else None
-
     def step(self, x, constants, cache, visible, position=None):
-        if position is not None:
+        if isinstance(position, int):
             self._check_length(position + 1)
         queries, keys, values = self.project(x, x)
-        positions = self.position_of_step(position)
+        # All beams of a step are rotated by one position.
+        positions = ops.reshape(position, (1,)) if self.rotary else None
         queries = self._prepared_queries(queries, positions)
         keys, biases = self._keys_and_biases(keys, x, constants, positions)
         inputs = self.operator.inputs_of_step(queries, keys, x, position)
