@@ -317,7 +317,17 @@ LAPTOP = Scale(
     },
     pretraining={
         "listops": LAPTOP_TASKS["listops"].changed(
-            {"train.steps": 500, "train.validate_every": 250}
+            {
+                "model.hidden_dim": 64,
+                "model.ffn_dim": 256,
+                # As deep and wide as the paper's, so that most are short.
+                "data.max_length": 200,
+                "data.bucket_lengths": (16, 32, 64, 128, 200),
+                "data.max_depth": 10,
+                "data.max_arguments": 10,
+                "train.steps": 500,
+                "train.validate_every": 250,
+            }
         ),
         "char_imdb": LAPTOP_TASKS["char_imdb"],
     },
