@@ -81,14 +81,17 @@ class Reproduction:
         # What is run. More may be shown.
         self.scale = SCALES[scale].with_seeds(seeds)._replace(tunes=tune)
         if models:
-            if table in tables.OF_GIVEN_MODELS:
-                raise UserError(f"--variants: not expected beside --table={table}")
+            _refuse("variants", table, table in tables.OF_GIVEN_MODELS)
             chosen = _variants(self.scale, models)
             self.scale = self.scale._replace(variants=chosen, systems={})
         self.folder = Folder(output, scale, data_dir)
         self._written = time.monotonic()
         self._is_chosen = _pattern(only)
         usual = tables.experiments(self.tables, self.scale)
+        untuned = tables.experiments(self.tables, self.scale._replace(tunes=False))
+        _refuse("tune", table, tune and usual == untuned)
+        _refuse("seeds", table, seeds is not None and not usual)
+        _refuse("data_dir", table, data_dir is not None and not usual)
         self.experiments = [one for one in usual if self._is_chosen(one.name)]
         jobs = []
         for module in map(tables.TABLES.get, self.tables):
@@ -227,6 +230,11 @@ class Reproduction:
             name = f"curves-{task}.png"
             pictures.append(learning_curves(some, task, self.folder.results, name))
         return list(filter(None, pictures))
+
+
+def _refuse(flag, table, changes_nothing):
+    if changes_nothing:
+        raise UserError(f"--{flag}: not expected beside --table={table}")
 
 
 def _variants(scale, models):
