@@ -105,62 +105,66 @@ def _compared(scale, results):
 
 def sheets(scale: Scale, results: Results) -> list[Sheet]:
     """See `reproduction.tables`."""
-    filled = [
-        row | _figures(*runs, results) for row, *runs in _compared(scale, results)
-    ]
-    scratch = {
+    filled, tests = [], {}
+    for row, scratch, masked, pretrained in _compared(scale, results):
+        before, after = (results.tests(one.filling) for one in (scratch, pretrained))
+        seeds = sorted(before.keys() & after.keys())
+        before, after = ({seed: one[seed] for seed in seeds} for one in (before, after))
+        losses = [test["loss"] for test in results.tests(masked).values()]
+        rates = {"scratch_rate": scratch.rate, "pretrained_rate": pretrained.rate}
+        loss = mean_score(losses).cells("masked_loss")
+        filled.append({**row, **_figures(before, after), **loss, **rates})
+        tests.setdefault(row["task"], []).append((before, after))
+    starts = {
         name: one._replace(task=f"{name}-scratch")
         for name, one in scale.pretraining.items()
     }
     notes = [
         scale.meaning,
         *NOTES,
-        *_orders(filled),
+        *(f"On {task}, {words}" for task in tests if (words := _order(tests[task]))),
         *[TUNED] * any(row.get("scratch_rate") for row in filled),
-        *results.absences(scratch),
+        *results.absences(starts),
     ]
     title = "Operators from scratch and pretrained"
     return [Sheet("pretraining", title, COLUMNS, filled, notes)]
 
 
-def _figures(scratch, masked, pretrained, results):
-    """Of the seeds that both were trained with."""
-    before, after = (results.tests(one.filling) for one in (scratch, pretrained))
-    seeds = sorted(before.keys() & after.keys())
+def _figures(before, after):
+    """Of {seed: test}, from scratch and after pretraining."""
     gain = paired_gain(after, before)
-    losses = [test["loss"] for test in results.tests(masked).values()]
     return {
-        **accuracy_cells(
-            [before[seed] for seed in seeds], "scratch", "scratch_interval"
-        ),
-        **accuracy_cells(
-            [after[seed] for seed in seeds], "pretrained", "pretrained_interval"
-        ),
+        **accuracy_cells([*before.values()], "scratch", "scratch_interval"),
+        **accuracy_cells([*after.values()], "pretrained", "pretrained_interval"),
         **gain.cells("gain"),
-        "badge": evidence(gain) if seeds else NOT_RUN,
-        **mean_score(losses).cells("masked_loss"),
-        "runs": len(seeds),
-        "scratch_rate": scratch.rate,
-        "pretrained_rate": pretrained.rate,
+        "badge": evidence(gain) if before else NOT_RUN,
+        "runs": len(before),
     }
 
 
-def _orders(rows):
-    """A sentence for each task on what pretraining does to the order of its models."""
-    for task in dict.fromkeys(row["task"] for row in rows):
-        of_task = [
-            (row["scratch"], row["pretrained"])
-            for row in rows
-            if row["task"] == task and None not in (row["scratch"], row["pretrained"])
-        ]
-        if len(of_task) < 2:
-            continue
-        spreads = map(statistics.stdev, zip(*of_task, strict=True))
-        before, after = (f"{spread:.2f}" for spread in spreads)
-        pairs = list(itertools.combinations(of_task, 2))
-        changed = sum((a - c) * (b - d) < 0 for (a, b), (c, d) in pairs)
-        yield (
-            f"On {task}, accuracies of models have a standard deviation of {before} "
-            f"points from scratch and {after} after pretraining. The order differs in "
-            f"{changed} of {len(pairs)} pairs of models."
-        )
+def _order(models):
+    """What pretraining does to the differences of models, in words; "" of one model.
+
+    Args:
+      models: tests before and after, {seed: test} each, of each model.
+    """
+    models = [one for one in models if one[0]]
+    pairs = [*itertools.combinations(models, 2)]
+    gains = [[*map(paired_gain, *pair)] for pair in pairs]
+    gains = [pair for pair in gains if all(gain.count for gain in pair)]
+    if not gains:
+        return ""
+    before, after = (
+        statistics.stdev(accuracy_cells([*one.values()])["accuracy"] for one in tests)
+        for tests in zip(*models, strict=True)
+    )
+    clear = [[evidence(gain) == "clear" for gain in pair] for pair in gains]
+    at_first, at_last = map(sum, zip(*clear, strict=True))
+    turned = [first.mean * last.mean < 0 for first, last in gains]
+    both = sum(turn and all(pair) for turn, pair in zip(turned, clear, strict=True))
+    return (
+        f"accuracies of models have a standard deviation of {before:.2f} points from "
+        f"scratch and {after:.2f} after pretraining. Of {len(gains)} pairs of models "
+        f"{at_first} differ clearly from scratch, and {at_last} after pretraining. The "
+        f"order differs in {sum(turned)}, of which {both} differ clearly both times."
+    )

@@ -105,10 +105,10 @@ def test_gains_are_of_pairs_with_one_seed(tmp_path):
     }
     records = [
         evaluated(
-            one, accuracy=accuracy + 0.01 * one.seed + 0.001 * one.seed**2 * later
+            one, accuracy=accuracy + 0.01 * one.seed + 0.001 * one.seed**2 * turns
         )
         for (kind, variant), accuracy in accuracies.items()
-        for later in [kind.endswith("pretrained")]
+        for turns in [kind.endswith("pretrained") == (variant == "transformer")]
         for one in of(kind, variant)
     ]
     for record in records:
@@ -124,5 +124,6 @@ def test_gains_are_of_pairs_with_one_seed(tmp_path):
     (absent,) = rows(sheet, task="listops", model="transevolve-fullff-1")
     assert (absent["badge"], absent["runs"]) == (NOT_RUN, 0)
     (said,) = [note for note in sheet.notes if note.startswith("On listops")]
-    assert "7.07 points from scratch and 0.71 after pretraining" in said
-    assert "The order differs in 1 of 1 pairs of models" in said
+    assert "deviation of 6.95 points from scratch and 0.59 after pretrain" in said
+    assert "Of 1 pairs of models 1 differ clearly from scratch, and 1 after" in said
+    assert "order differs in 1, of which 1 differ clearly both times" in said
