@@ -108,6 +108,23 @@ def bleu_steps():
     return extremes(rises, "+"), positive(rises, "steps")
 
 
+def fullff_2_above_the_transformer(*test_sets):
+    gains = [round(of(one, "fullff-2") - one["transformer"], 1) for one in test_sets]
+    return signed(gains), positive(gains, "figures")
+
+
+def random_below_full():
+    pairs = itertools.product(RANDOM, FULL)
+    random, full = zip(*pairs, strict=True)
+    losses = differences(full, random, COLUMNS)
+    return extremes(losses, "+"), positive(losses, "pairs")
+
+
+def parameters_of_a_translator():
+    whole = published.TRANSLATION_PARAMETERS["transformer"]
+    return f"{whole} M", f"{whole / 10} × 10⁷"
+
+
 def above_the_transformer():
     gains = [
         round(of(one, name) - one["transformer"], 1)
@@ -202,6 +219,11 @@ def faster_than_the_transformer():
     return extremes(speeds()), positive([speed - 1 for speed in speeds()], "figures")
 
 
+def speed_of_rfa():
+    figures = published.OTHER_SPEED[RFA].values()
+    return ", ".join(map(str, figures)), extremes(figures, unit=" times as fast")
+
+
 def largest_speed():
     return extremes(speeds()), f"{max(speeds())} at most"
 
@@ -259,6 +281,20 @@ CLAIMS = {
     "BLEU rises": (
         "degrades with the decrease in the total parameter size on translation",
         bleu_steps,
+    ),
+    "fullFF-2 is above the Transformer": (
+        r"in two datasets \(En-De 2013 and En-Fr 2014\) clearly",
+        fullff_2_above_the_transformer,
+        EN_DE["newstest2013"],
+        EN_FR["newstest2014"],
+    ),
+    "randomFF is below fullFF": (
+        "randomFF versions perform poorly compared to fullFF",
+        random_below_full,
+    ),
+    "parameters of a Transformer that translates": (
+        r"(7) × 107 in neural machine translation",
+        parameters_of_a_translator,
     ),
     "each TransEvolve is above the Transformer": (
         "On all the encoder-only tasks, TransEvolve outperforms Transformer",
@@ -352,6 +388,10 @@ CLAIMS = {
         r"with (\d+)% fewer trainable parameters and more than",
         fewer_parameters,
         256,
+    ),
+    "RFA trains more slowly": (
+        r"observed (\d+)% slower training compared to Transformer",
+        speed_of_rfa,
     ),
     "training is faster": (
         "all the variants of TransEvolve run faster",
