@@ -51,7 +51,8 @@ NOTES = [
     "Pretraining hides half of the tokens of the training texts, and the model learns "
     "to find them. It takes as many updates as learning the classes, which then starts "
     "from its weights. So a pretrained model has had twice as many updates as one from "
-    "scratch. All models have as many as each other.",
+    "scratch. All models have as many as each other. Pretraining has the learning rate "
+    "of the task's config.",
     "The lengths of texts, and the pretraining, are no settings of the paper.",
     f"{CHECKPOINT} A gain is the mean over seeds of the difference of two runs with "
     f"one seed. {EVIDENCE}",
