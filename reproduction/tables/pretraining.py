@@ -49,10 +49,9 @@ COLUMNS = [
 ]
 NOTES = [
     "Pretraining hides half of the tokens of the training texts, and the model learns "
-    "to find them. It takes as many updates as learning the classes, which then starts "
-    "from its weights. So a pretrained model has had twice as many updates as one from "
-    "scratch. All models have as many as each other. Pretraining has the learning rate "
-    "of the task's config.",
+    "to find them. It takes half of the updates, at the learning rate of the task's "
+    "config. Learning the classes then starts from its weights, with the other half. "
+    "From scratch all updates learn classes.",
     "The lengths of texts, and the pretraining, are no settings of the paper.",
     f"{CHECKPOINT} A gain is the mean over seeds of the difference of two runs with "
     f"one seed. {EVIDENCE}",
@@ -92,12 +91,15 @@ def _compared(scale, results):
         masked = task.changed(
             {"kind": "masked_tokens"}, task=f"{name}-masked", test_at_validations=False
         )
+        # As many updates as the other two have together.
+        train = task.make_config({}).train
+        until = "steps" if train.steps else "epochs"
+        scratch = task.changed(
+            {f"train.{until}": 2 * train[until]}, task=f"{name}-scratch"
+        )
+        pretrained = task._replace(task=f"{name}-pretrained", starts_from=masked.task)
         scratch, pretrained = (
-            tune(scale, one, variant, results)
-            for one in (
-                task._replace(task=f"{name}-scratch"),
-                task._replace(task=f"{name}-pretrained", starts_from=masked.task),
-            )
+            tune(scale, one, variant, results) for one in (scratch, pretrained)
         )
         row = {"task": name, "model": variant}
         rows.append((row, scratch, scale.each_seed(masked, variant), pretrained))

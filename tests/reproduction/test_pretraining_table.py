@@ -60,6 +60,17 @@ def test_its_runs_can_begin(scale):
         configuration.check(config)
 
 
+@pytest.mark.parametrize("scale", ["paper", "laptop"])
+def test_both_ways_have_as_many_updates(scale):
+    for task in SCALES[scale].pretraining:
+        scratch, masked, pretrained = (
+            of(f"{task}-{way}", "transformer", SCALES[scale])[0].make_config({}).train
+            for way in ("scratch", "masked", "pretrained")
+        )
+        until = "epochs" if scale == "paper" else "steps"
+        assert scratch[until] == masked[until] + pretrained[until] > 0
+
+
 def test_seeds_that_are_asked_for_replace_the_table_s():
     # Two tasks, two models with seven operators, three kinds of runs.
     assert len(experiments_of(pretraining, LAPTOP.with_seeds(1))) == 2 * 14 * 3
