@@ -14,8 +14,8 @@ from common.errors import UserError
 TABLE = flags.DEFINE_string(
     "table",
     None,
-    "2, 3, 4 or figure2 of the paper, all of these, or fidelity, blocks, pretraining, "
-    "retrieval, recall or fast-weights.",
+    "2, 3, 4 or figure2 of the paper, all of these, or fidelity, blocks, imdb, "
+    "pretraining, retrieval, recall or fast-weights.",
 )
 SCALE = flags.DEFINE_string(
     "scale", "laptop", "How large the runs are: paper, laptop or smoke."

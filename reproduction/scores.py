@@ -92,6 +92,25 @@ def evidence(gain: Score) -> str:
     return "clear" if abs(gain.mean) > bound else "not clear"
 
 
+def compared_cells(tests: dict[int, dict], compared_with: dict[int, dict]) -> dict:
+    """Accuracy on test data beside that of other runs, as cells of a row.
+
+    Args:
+      tests, compared_with: as for `paired_gain`; nothing to compare with for a row that
+        is itself what others are compared with.
+    """
+    if not tests:
+        return {"runs": 0, "badge": NOT_RUN}
+    gain = paired_gain(tests, compared_with)
+    return {
+        **accuracy_cells([*tests.values()]),
+        **gain.cells("gain"),
+        "badge": evidence(gain) if gain.count else "",
+        "runs": len(tests),
+        "parameters": next(iter(tests.values()))["parameters"],
+    }
+
+
 def verdict(
     ours: float | None,
     published: float | None,

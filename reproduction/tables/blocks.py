@@ -9,7 +9,7 @@ import itertools
 from models.residual_step import EULER, RESIDUAL_STEPS
 from reproduction.results import Results
 from reproduction.scales import Scale
-from reproduction.scores import NOT_RUN, accuracy_cells, evidence, paired_gain
+from reproduction.scores import compared_cells
 from reproduction.sheet import CHECKPOINT, EVIDENCE, Column, Sheet
 
 TASKS = ("listops", "imdb")
@@ -86,22 +86,8 @@ def sheets(scale: Scale, results: Results) -> list[Sheet]:
         tests = results.tests(runs)
         if is_first:
             of_first = tests
-        filled.append(row | _figures(tests, {} if is_first else of_first))
+        filled.append(row | compared_cells(tests, {} if is_first else of_first))
     tasks = {task: scale.tasks[task] for task in TASKS}
     notes = [scale.meaning, *NOTES, *results.absences(tasks)]
     title = "Blocks and residual steps"
     return [Sheet("blocks", title, COLUMNS, filled, notes)]
-
-
-def _figures(tests, of_first):
-    """Of the runs of a row, and of those that it is compared with, by seed."""
-    if not tests:
-        return {"runs": 0, "badge": NOT_RUN}
-    gain = paired_gain(tests, of_first)
-    return {
-        **accuracy_cells([*tests.values()]),
-        **gain.cells("gain"),
-        "badge": evidence(gain) if gain.count else "",
-        "runs": len(tests),
-        "parameters": next(iter(tests.values()))["parameters"],
-    }

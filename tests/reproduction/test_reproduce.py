@@ -390,7 +390,7 @@ def test_a_job_that_is_locked_is_put_off():
         (["--table=retrieval", "--data_dir=docs"], "--data_dir: not expected beside"),
         (
             ["--table=5"],
-            "--table=5: expected one of 2, 3, 4, figure2, fidelity, blocks, pretr",
+            "--table=5: expected one of 2, 3, 4, figure2, fidelity, blocks, imdb,",
         ),
         (["--table=3", "--scale=x"], "--scale=x: expected one of paper, laptop, smoke"),
         (["--figure=evolution"], "--workdir: expected beside --figure"),
