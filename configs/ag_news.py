@@ -6,8 +6,9 @@
 `paper`: 15 epochs. On a TPU v3-8 the authors report 90.6 (randomFF-1), 90.8
 (randomFF-2), 91.1 (fullFF-1) and 90.5 % (fullFF-2), the mean of the best of five runs.
 
-`laptop`: five epochs on 6,000 of 6,600 articles in `ag_news_csv/` (`--config.data.dir`). On two
-CPU cores (docs/runs.md) transevolve-fullff-1 took 7 min 38 s and reached 83.8 %.
+`laptop`: five epochs on 6,000 of 6,600 articles in `ag_news_csv/`
+(`--config.data.dir`). On two CPU cores (docs/runs.md) transevolve-fullff-1 took
+7 min 38 s and reached 83.8 %.
 """
 
 from ml_collections import ConfigDict

@@ -91,7 +91,6 @@ class Reproduction:
         untuned = tables.experiments(self.tables, self.scale._replace(tunes=False))
         _refuse("tune", table, tune and usual == untuned)
         _refuse("seeds", table, seeds is not None and not usual)
-        _refuse("data_dir", table, data_dir is not None and not usual)
         self.experiments = [one for one in usual if self._is_chosen(one.name)]
         jobs = []
         for module in map(tables.TABLES.get, self.tables):

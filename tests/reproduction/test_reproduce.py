@@ -387,7 +387,6 @@ def test_a_job_that_is_locked_is_put_off():
         ),
         (["--table=2", "--tune"], "--tune: not expected beside --table=2"),
         (["--table=recall", "--seeds=2"], "--seeds: not expected beside --table=rec"),
-        (["--table=retrieval", "--data_dir=docs"], "--data_dir: not expected beside"),
         (
             ["--table=5"],
             "--table=5: expected one of 2, 3, 4, figure2, fidelity, blocks, imdb,",
