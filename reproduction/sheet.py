@@ -55,6 +55,22 @@ class Column(NamedTuple):
         return text
 
 
+def compared_columns(gain: str) -> list[Column]:
+    """Columns of the cells of `scores.compared_cells`.
+
+    Args:
+      gain: title of the column of gains.
+    """
+    return [
+        Column("accuracy", "test accuracy %", 2, is_mean=True),
+        Column("interval", "± of 95 %", 2),
+        Column("gain", gain, 2, signed=True, is_mean=True),
+        Column("badge", "evidence"),
+        Column("runs", "runs", 0),
+        Column("parameters", "parameters", 0),
+    ]
+
+
 class Picture(NamedTuple):
     """A picture of results.
 

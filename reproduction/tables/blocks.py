@@ -10,7 +10,7 @@ from models.residual_step import EULER, RESIDUAL_STEPS
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import compared_cells
-from reproduction.sheet import CHECKPOINT, EVIDENCE, Column, Sheet
+from reproduction.sheet import CHECKPOINT, EVIDENCE, Column, Sheet, compared_columns
 
 TASKS = ("listops", "imdb")
 VARIANT = "transevolve-fullff-1"
@@ -24,12 +24,7 @@ COLUMNS = [
     Column("blocks", "blocks", 0),
     Column("depths", "depths of a block", 0),
     Column("ffn_dim", "inner width", 0),
-    Column("accuracy", "test accuracy %", 2, is_mean=True),
-    Column("interval", "± of 95 %", 2),
-    Column("gain", "above one block, Euler", 2, signed=True, is_mean=True),
-    Column("badge", "evidence"),
-    Column("runs", "runs", 0),
-    Column("parameters", "parameters", 0),
+    *compared_columns("above one block, Euler"),
 ]
 NOTES = [
     f"The model is {VARIANT}. A block makes its attention once, and its depths read "

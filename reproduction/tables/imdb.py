@@ -5,7 +5,7 @@ from models import BASELINE
 from reproduction.results import Results
 from reproduction.scales import Scale
 from reproduction.scores import compared_cells
-from reproduction.sheet import CHECKPOINT, EVIDENCE, Column, Sheet
+from reproduction.sheet import CHECKPOINT, EVIDENCE, Column, Sheet, compared_columns
 
 TASK = "imdb"
 MODELS = ("transevolve-randomff-1", BASELINE)
@@ -13,12 +13,7 @@ COLUMNS = [
     Column("model", "model"),
     Column("setting", "setting"),
     Column("value", "value"),
-    Column("accuracy", "test accuracy %", 2, is_mean=True),
-    Column("interval", "± of 95 %", 2),
-    Column("gain", "gain", 2, signed=True, is_mean=True),
-    Column("badge", "evidence"),
-    Column("runs", "runs", 0),
-    Column("parameters", "parameters", 0),
+    *compared_columns("gain"),
 ]
 NOTES = [
     "A row differs from the first row of its model in one setting. A gain is the mean "
